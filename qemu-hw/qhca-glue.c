@@ -133,6 +133,10 @@ void qhca_leave(QhcaState *s)
         bitmap_zero(s->raised, s->cfg.num_vectors);
         s->any_raised = false;
     }
+    if (unlikely(s->revoke_wanted)) {
+        s->revoke_wanted = false;
+        qhca_memlinks_revoke(s->engine);
+    }
     qhca_memlink_update(s);
     s->in_engine = false;
     if (s->any_raised) {

@@ -34,6 +34,7 @@
 #include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
 #include "qhca-compat.h"
+#include "qhca-fds.h"
 #include "qhca.h"
 
 #define QHCA_MEMLINK_PEERS      64
@@ -52,6 +53,8 @@
 #define QHCA_MEMLINK_TRIES      128
 /* Scans before the same warning is repeated. */
 #define QHCA_MEMLINK_QUIET      60
+/* Different warnings until then. */
+#define QHCA_MEMLINK_WARNINGS   8
 /* How long the guest waits for a peer's copy, in microseconds. */
 #define QHCA_MEMLINK_WAIT_US    2000
 
@@ -103,8 +106,8 @@ struct QhcaMemlink {
     QEMUBH *reap;
     unsigned peers;
     unsigned accepts;           /* since the last scan */
-    const char *warned;         /* the last warning, static, or NULL ... */
-    unsigned quiet;             /* ... and not repeated for this many scans */
+    const char *warned[QHCA_MEMLINK_WARNINGS]; /* static, or NULL; these are */
+    unsigned quiet;             /* not repeated for this many scans */
     QLIST_HEAD(, QhcaMemlinkPeer) list;
     /* Our guest's memory that peers may read. */
     struct {
@@ -280,7 +283,7 @@ static void qhca_memlink_drop(QhcaMemlinkPeer *p)
 static bool qhca_memlink_closed(QhcaMemlinkPeer *p, bool *bell)
 {
     char buf[8];
-    ssize_t len = recv(p->fd, buf, sizeof(buf), MSG_DONTWAIT);
+    ssize_t len = qhca_fds_recv(p->fd, buf, sizeof(buf));
 
     *bell = len > 0;
     return !len || (len < 0 && errno != EAGAIN && errno != EINTR);
@@ -301,10 +304,17 @@ static void qhca_memlink_parting(void *opaque)
 /* Peers may connect and fail all the time: do not flood the log. */
 static bool qhca_memlink_warns(QhcaMemlink *m, const char *why)
 {
-    if (m->warned == why) {
+    unsigned i;
+
+    for (i = 0; i < QHCA_MEMLINK_WARNINGS && m->warned[i]; i++) {
+        if (m->warned[i] == why) {
+            return false;
+        }
+    }
+    if (i == QHCA_MEMLINK_WARNINGS) {
         return false;
     }
-    m->warned = why;
+    m->warned[i] = why;
     m->quiet = QHCA_MEMLINK_QUIET;
     return true;
 }
@@ -314,7 +324,7 @@ static void qhca_memlink_free(QhcaMemlinkPeer *p)
     unsigned i;
 
     qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
-    close(p->fd);
+    qhca_fds_close_socket(p->fd);
     for (i = 0; i < 2; i++) {
         if (p->ring[i]) {
             munmap(p->ring[i], QHCA_MEMLINK_RING_BYTES);
@@ -400,10 +410,12 @@ void qhca_memlink_update(QhcaState *s)
     }
 }
 
-/* Revoke shared memory, except within a call of the engine, which ends soon. */
+/* Revoke shared memory; within a call of the engine, when that ends. */
 void qhca_memlink_no_dma(QhcaState *s)
 {
-    if (s->memlink && qhca_enter(s)) {
+    if (s->memlink && s->in_engine) {
+        s->revoke_wanted = true;
+    } else if (s->memlink && qhca_enter(s)) {
         qhca_memlinks_revoke(s->engine);
         s->in_engine = false;   /* no interrupts: they are DMA, too */
     }
@@ -429,12 +441,16 @@ static bool qhca_memlink_elsewhere(void)
 static void qhca_memlink_unlisten(QhcaMemlink *m)
 {
     struct sockaddr_un to;
+    int fd;
 
     if (m->fd >= 0) {
         /* In this order: from close() on, another adapter may bind here. */
         qhca_memlink_address(m, m->name, &to);
         unlink(to.sun_path);
         qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
+        while ((fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+            qhca_fds_close_socket(fd);
+        }
         close(m->fd);
         m->fd = -1;
     }
@@ -549,12 +565,18 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
     struct stat st;
     void *p;
 
-    if (fstat(fd, &st) || !len || off > st.st_size ||
-        len > st.st_size - off || !qhca_memlink_lasts(fd)) {
+    /* In this order: the size may shrink before the file is sealed. */
+    if (!qhca_memlink_lasts(fd) || fstat(fd, &st) || !len ||
+        off > st.st_size || len > st.st_size - off) {
         return NULL;
     }
-    p = mmap(NULL, len, prot, MAP_SHARED, fd, off);
+    /* With mlockall(), access would allocate and lock all of it at once. */
+    p = mmap(NULL, len, PROT_NONE, MAP_SHARED, fd, off);
     if (p == MAP_FAILED) {
+        return NULL;
+    }
+    if (munlock(p, len) || mprotect(p, len, prot)) {
+        munmap(p, len);
         return NULL;
     }
     madvise(p, len, MADV_DONTDUMP);
@@ -629,39 +651,23 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
 /* Read the peer's hello; false: not there yet, or refused. */
 static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
 {
-    QhcaMemlinkHello h;
-    union {
-        struct cmsghdr hdr;
-        char buf[CMSG_SPACE((2 + QHCA_MEMLINK_REGIONS) * sizeof(int))];
-    } control;
-    struct iovec iov = { .iov_base = &h, .iov_len = sizeof(h) };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1,
-        .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
-    };
-    int fd[2 + QHCA_MEMLINK_REGIONS];
     const char *wrong = "it closed the connection";
-    struct cmsghdr *c;
-    ssize_t len;
-    unsigned n = 0, i;
+    QhcaMemlinkHello h;
+    int fd[QHCA_FDS_MESSAGE];
+    unsigned n, i;
+    bool cut;
+    ssize_t len = qhca_fds_receive(p->fd, &h, sizeof(h), fd, &n, &cut);
 
-    len = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }
     /* An empty message may have descriptors, too. */
-    c = len >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fd, CMSG_DATA(c), n * sizeof(int));
-    }
     if (len > 0) {
-        wrong = msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC) ?
-                "its hello is too long" :
+        wrong = cut ? "its hello is too long" :
                 qhca_memlink_take_hello(p, &h, len, fd, n);
     }
     for (i = 0; i < n; i++) {
-        close(fd[i]);
+        qhca_fds_close(fd[i]);
     }
     if (wrong) {
         if (len > 0 && qhca_memlink_warns(p->m, wrong)) {
@@ -812,17 +818,19 @@ static bool qhca_memlink_same_user(int fd)
 static void qhca_memlink_accept(void *opaque)
 {
     QhcaMemlink *m = opaque;
-    int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd;
 
-    if (++m->accepts == QHCA_MEMLINK_ACCEPTS) {
+    if (++m->accepts >= QHCA_MEMLINK_ACCEPTS || qhca_fds_full()) {
+        m->accepts = QHCA_MEMLINK_ACCEPTS;
         qemu_set_fd_handler(m->fd, NULL, NULL, NULL);   /* until the scan */
     }
+    fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         return;
     }
     if (m->stale || m->peers == QHCA_MEMLINK_PEERS ||
         !qhca_memlink_same_user(fd)) {
-        close(fd);
+        qhca_fds_close_socket(fd);
         return;
     }
     qhca_memlink_new_peer(m, fd);
@@ -863,7 +871,7 @@ static void qhca_memlink_connect(QhcaMemlink *m, const char *name)
     if (!qhca_memlink_address(m, name, &to) ||
         connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
         !qhca_memlink_same_user(fd)) {
-        close(fd);              /* a socket without an adapter, or busy */
+        qhca_fds_close_socket(fd);      /* without an adapter, or busy */
         return;
     }
     p = qhca_memlink_new_peer(m, fd);
@@ -986,12 +994,14 @@ static void qhca_memlink_scan(void *opaque)
         }
     }
     if (m->quiet && !--m->quiet) {
-        m->warned = NULL;
+        memset(m->warned, 0, sizeof(m->warned));
     }
-    if (m->accepts >= QHCA_MEMLINK_ACCEPTS && m->fd >= 0) {
-        qemu_set_fd_handler(m->fd, qhca_memlink_accept, NULL, m);
+    if (!qhca_fds_full()) {
+        if (m->accepts >= QHCA_MEMLINK_ACCEPTS && m->fd >= 0) {
+            qemu_set_fd_handler(m->fd, qhca_memlink_accept, NULL, m);
+        }
+        m->accepts = 0;
     }
-    m->accepts = 0;
     if (qhca_memlink_elsewhere()) {
         qhca_memlink_leave_to_other(m);         /* it was stopped already */
     } else if (m->fd < 0 && !qhca_memlink_listen(m, &err)) {
@@ -1003,7 +1013,7 @@ static void qhca_memlink_scan(void *opaque)
             error_free(err);
         }
     }
-    if (m->fd >= 0 && !m->stale) {
+    if (m->fd >= 0 && !m->stale && !qhca_fds_full()) {
         qhca_memlink_look(m);
     }
     timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +

@@ -31,6 +31,9 @@ enum qhca_wire qhca_op_send(void *opaque, const void *frame, size_t len)
     /* The backend's state must not influence a recorded guest. */
     if (qhca_replayed()) {
         qemu_send_packet(qemu_get_queue(s->nic), frame, len);
+        if (s->record) {
+            qhca_record_frame(s, true, frame, len, now);
+        }
         return QHCA_WIRE_READY;
     }
     /* A stopped machine's net core drops its queue: keep the frame. */

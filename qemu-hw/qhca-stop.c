@@ -425,6 +425,7 @@ QhcaBreakInfoList *qmp_qhca_break_list(const char *device, Error **errp)
 void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
                    bool has_count, uint64_t count, Error **errp)
 {
+    ERRP_GUARD();
     QhcaState *s = qhca_find(device, errp);
     const char *wrong;
 
@@ -438,6 +439,9 @@ void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
         error_setg(errp, "%s", wrong);
     } else if (!runstate_is_running()) {
         qmp_cont(errp);
+        if (*errp) {
+            qmp_qhca_step_cancel(device, NULL);
+        }
     }
 }
 

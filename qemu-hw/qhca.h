@@ -40,6 +40,7 @@ struct QhcaState {
     struct qhca *engine;        /* NULL unless realized */
     bool in_engine;             /* a call of the engine is on the stack */
     bool reset_wanted;          /* reset requested during a call */
+    bool revoke_wanted;         /* no more DMA, said during a call */
     bool gone;                  /* unplugged during a call */
 
     /*

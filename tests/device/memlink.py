@@ -4,6 +4,7 @@ Memory links: adapters on a switch that share a folder, and a peer in this proce
 all rules.
 """
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -231,6 +232,39 @@ def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW, flags: int = 0) 
     if seals:
         fcntl.fcntl(fd, F_ADD_SEALS, seals)
     return fd
+
+
+class Lingering:
+    """
+    A TCP socket whose close() does not return before its peer has taken all data, which it
+    does not do.
+    """
+
+    FIN_WAIT1 = "04"
+
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.sock = socket.create_connection(server.getsockname())
+            self.peer = server.accept()[0]
+        self.port = f":{self.sock.getsockname()[1]:04X}"
+        self.sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.sock.send(bytes(1 << 16))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, layouts.pack("ii", 1, 3600))
+
+    def closing(self) -> bool:
+        """Is a process in close()?"""
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[1].endswith(self.port):
+                return words[3] == self.FIN_WAIT1 and words[9] != "0"
+        return False
+
+    def pass_to(self, sock: socket.socket) -> None:
+        """From now on only the reader of @sock has it."""
+        socket.send_fds(sock, [b"!"], [self.sock.fileno()])
+        self.sock.close()
 
 
 class Peer:

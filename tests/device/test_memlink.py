@@ -24,7 +24,7 @@ from layout import C  # noqa: E402
 from live import ACCESS  # noqa: E402
 from machine import TIMEOUT, Machine, until  # noqa: E402
 from memlink import (F_SEAL_GROW, F_SEAL_SHRINK, MARKER, ROCE, ROOM, SECOND,  # noqa: E402
-                     SHARED, End, Net, Peer, Route, sealed)
+                     SHARED, End, Lingering, Net, Peer, Route, sealed)
 from qhca_lab import capture  # noqa: E402
 from rdma import MR, QP  # noqa: E402
 from test_migrate import save  # noqa: E402
@@ -508,6 +508,28 @@ def test_bells_without_end(victim):
     peer.sock.send(b"x" * 5000)             # a long one, and one with descriptors
     socket.send_fds(peer.sock, [b"!"], [peer.memory[0]] if peer.memory else [0])
     victim.adapter.command(C.QHCA_CMD_NOP)
+    peer.close()
+
+
+@pytest.mark.parametrize("how", ["hello", "bell", "not read"])
+def test_descriptor_that_takes_long_to_close(victim, how):
+    """The last close() of a socket can take as long as its owner likes. Nothing waits for it."""
+    peer, slow = Peer(victim), Lingering()
+    if how == "bell":
+        peer.hello().answer()
+    victim.suspend(True)                    # it must close its descriptor after us
+    if how == "hello":
+        peer.hello(fds=[sealed(Peer.RING), slow.sock.detach()])
+    else:
+        if how == "not read":
+            peer.hello(length=1)
+        slow.pass_to(peer.sock)
+    victim.suspend(False)
+    until(slow.closing, "the last descriptor to be closed")
+    victim.adapter.command(C.QHCA_CMD_NOP)
+    victim.m.qmp("query-status")
+    assert slow.closing()
+    slow.peer.close()
     peer.close()
 
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Descriptors that another process passes over a socket, wanted or not.  The
+ * last close() of a file takes as long as its owner likes: a TCP socket may
+ * linger, and a file system in user space is asked first.  So a thread closes
+ * them, and none is left to the kernel, which would close it in recvmsg() or
+ * with the socket.
+ */
+#ifndef QHCA_FDS_H
+#define QHCA_FDS_H
+
+/* As many as one message can have (SCM_MAX_FD of Linux). */
+#define QHCA_FDS_MESSAGE        253
+
+/**
+ * Close a descriptor that a peer has passed, without waiting for it.
+ */
+void qhca_fds_close(int fd);
+
+/**
+ * Receive a message and its descriptors, without blocking.
+ * @sock: a unix socket with message boundaries
+ * @buf: result: the message
+ * @len: size of @buf
+ * @fd: result: QHCA_FDS_MESSAGE descriptors at most, for the caller to close
+ * @n: result: how many
+ * @cut: result: the message was longer
+ *
+ * Return: bytes, 0 at the end, -1 with errno.
+ */
+ssize_t qhca_fds_receive(int sock, void *buf, size_t len, int *fd, unsigned *n,
+                         bool *cut);
+
+/**
+ * The same for a message that should have no descriptors: they are closed.
+ */
+ssize_t qhca_fds_recv(int sock, void *buf, size_t len);
+
+/**
+ * Close a socket, and the descriptors of messages that have not been read.
+ */
+void qhca_fds_close_socket(int sock);
+
+/**
+ * Is the number that are still being closed a reason to accept no more?
+ */
+bool qhca_fds_full(void);
+
+#endif /* QHCA_FDS_H */
