@@ -297,6 +297,9 @@ int main(int argc, char **argv)
 		if (!server)
 			rdma_disconnect(table[i].id);
 	}
+	/* a request to disconnect may be lost, and is resent only until then */
+	while (!server && gone < count)
+		take_event();
 	for (i = 0; i < count; i++) {
 		rdma_destroy_qp(table[i].id);
 		if (rdma_destroy_id(table[i].id))
