@@ -116,7 +116,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
-	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests
+	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests test-selftests-newest
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -212,6 +212,11 @@ test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: 
 
 test-selftests: $(call built,build) ## Run the kernel's selftests of network drivers in guests
 	@lab/run/selftests $(if $(GATE),--short) $(ARGS)
+
+.PHONY: test-selftests-newest
+test-selftests-newest: $(call built,build) ## The same with the newest kernel, whose list is longer
+	@$(MAKE) --no-print-directory kernel KERNEL=newest
+	@lab/run/selftests --kernel newest --lab selftests-newest $(ARGS)
 
 .PHONY: bench profile
 bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale) -> build/bench.json (@bench@)

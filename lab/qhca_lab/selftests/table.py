@@ -21,6 +21,7 @@ programs in `net` that need an adapter. The lab runs them between two guests, wi
 <!-- not run: it takes a quarter of an hour -->
 ```
 make test-selftests                                  # qhca
+make test-selftests-newest                           # the same with the newest kernel
 lab/run/selftests --nic virtio-net                   # the same list on virtio-net
 lab/run/selftests --only 'rss_ctx|tcp_mmap' --show   # some of them, with all that they print
 lab/run/selftests --write                            # this document, from the last runs
