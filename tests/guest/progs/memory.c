@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -307,6 +308,19 @@ static bool go_on(long end, int n, int least)
 	return !qv_why[0] && (n < least || qv_now() < end);
 }
 
+/* In a child the same address is other memory: it cannot be pinned instead. */
+static void rereg_in_child(struct ibv_mr *mr, int access)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+				    0, access) || errno != EOPNOTSUPP);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		qv_wrong("a child makes memory of its parent writable");
+}
+
 /*
  * Other pages, rights and PDs for a region under traffic.  The address stays, so
  * no WRITE may fail; what is written after the call is in the new pages.
@@ -378,6 +392,7 @@ static void rereg(void)
 
 	/* memory that could be read only, registered as such, then written */
 	mr = qv_mr(&dev, LEN, IBV_ACCESS_REMOTE_READ);
+	rereg_in_child(mr, all);
 	if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, all))
 		qv_wrong("rereg for writing");
 	qv_rc_pair(&dev, &a, &b, &cap);
