@@ -158,6 +158,27 @@ def test_cancelled_step(rts):
     assert m.qmp("query-status")["status"] == "running"
 
 
+def test_step_that_cannot_begin(rts, tmp_path):
+    """The machine cannot continue: the step fails, and does not wait for it to do so."""
+    m = rts.adapter.m
+
+    def migration() -> str:
+        return m.qmp("query-migrate")["status"]
+
+    m.qmp("migrate-set-capabilities",
+          capabilities=[{"capability": "pause-before-switchover", "state": True}])
+    m.qmp("migrate", uri=f"file:{tmp_path}/state")
+    until(lambda: migration() == "pre-switchover", "the end of the migration")
+    with pytest.raises(RuntimeError, match="not finalized"):
+        m.qmp("qhca-step", on="wqe")
+    assert "steps_left" not in m.qmp("qhca-query-stop")["look"]
+    m.qmp("migrate_cancel")
+    until(lambda: migration() == "cancelled", "the migration to be cancelled")
+    until(lambda: m.qmp("query-status")["status"] == "running", "the machine")
+    send(rts, 2)
+    assert [parse(m.receive_frame())[BTH].psn for _ in range(2)] == [RTS_PSN, RTS_PSN + 1]
+
+
 @pytest.mark.parametrize("condition, event", [
     ({"on": "wqe", "wr-id": 2}, ("wr_id", 2)),
     ({"on": "wqe", "code": C.QHCA_WQE_SEND, "ignore": 1}, ("index", 1)),
