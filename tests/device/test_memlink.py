@@ -5,6 +5,7 @@ observed, or when anything happens to the peer.
 """
 
 import contextlib
+import ctypes
 import json
 import mmap
 import os
@@ -715,6 +716,25 @@ def test_memory_is_shared_for_reading(victim):
             os.posix_fallocate(fd, 0, 4096)
         with pytest.raises(OSError):
             os.ftruncate(fd, 4096)
+    peer.close()
+
+
+def can_lock(size: int) -> bool:
+    """May a process lock @size bytes of memory?"""
+    with mmap.mmap(-1, size) as memory:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        # munmap() unlocks them
+        return ctypes.CDLL(None).mlock(ctypes.c_void_p(address), ctypes.c_size_t(size)) == 0
+
+
+def test_locked_memory(lab):
+    """An adapter that locks its guest's memory locks, and so allocates, none of its peers'."""
+    if not can_lock(1 << 29):
+        pytest.skip("no memory can be locked here (ulimit -l)")
+    end, memory = lab(2, "-overcommit", "mem-lock=on"), sealed(1 << 26)
+    peer = Peer(end).hello([*RINGS(), os.dup(memory)], memory=1 << 26).answer()
+    assert os.fstat(memory).st_blocks == 0
+    os.close(memory)
     peer.close()
 
 
