@@ -116,7 +116,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
-	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests test-selftests-newest
+	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
