@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from . import kernels
+from . import kernels, tsc
 from .channel import PORTS
 from .errors import LabError
 from .paths import BUILD, GUEST, QEMU, TOP
@@ -72,6 +72,10 @@ def settings(guest: dict, options) -> dict[str, str]:
 def kernel_arguments(guest: dict, options) -> str:
     """The whole kernel command line of a guest."""
     words = [KERNEL_ARGS]
+    # With -icount a guest's counter counts instructions.
+    if options.accel.split(",")[0] == "tcg" and "icount" not in {word.lstrip("-") for word in options.qemu}:
+        frequency = tsc.khz()
+        words += [f"tsc_early_khz={frequency}"] if frequency else []
     if options.iommu:
         words.append("intel_iommu=on iommu.passthrough=0 iommu.strict=1")
     words += [f"qhcalab.{k}={v}" for k, v in settings(guest, options).items()]

@@ -2,6 +2,7 @@
 """The lab itself: the basis of all other tests."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -23,6 +24,29 @@ def test_accelerator(mixed):
     told = mixed.status()["accel"]
     assert told.startswith(("KVM (", "TCG (")), told
     assert mixed.qmp("a", "query-kvm")["enabled"] is told.startswith("KVM"), told
+
+
+def test_guests_keep_time(mixed):
+    """
+    A guest's second is as long as the host's, even if it booted on a busy host: it is told
+    the frequency of its time stamp counter, and does not measure it.
+    """
+    asks = "cut -d' ' -f1 /proc/uptime"
+    for guest in mixed:
+        readings = []
+        for _ in range(2):
+            before = time.monotonic()
+            readings.append((before, float(guest.run(asks).out), time.monotonic()))
+            time.sleep(1)
+        (early, first, late), (before, second, after) = readings
+        # It is read somewhere between; its clock has 10 ms.
+        assert 0.98 * (before - late) - 0.02 < second - first < 1.02 * (after - early) + 0.02
+        told = re.search(r"tsc_early_khz=(\d+)", guest.run("cat /proc/cmdline").out)
+        if told:
+            log = guest.run("dmesg | grep tsc:").out
+            assert f"tsc: Detected {int(told[1]) / 1000:.3f} MHz" in log
+        else:
+            assert mixed.status()["accel"].startswith("KVM")
 
 
 def test_environment(mixed):
