@@ -33,6 +33,7 @@
 #include "qemu/error-report.h"
 #include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
+#include "qhca-bell.h"
 #include "qhca-compat.h"
 #include "qhca-fds.h"
 #include "qhca.h"
@@ -79,6 +80,8 @@ struct QhcaMemlinkPeer {
     QhcaMemlink *m;
     QLIST_ENTRY(QhcaMemlinkPeer) next;
     int fd;
+    uint64_t number;            /* for the thread; 0: in the main loop */
+    uint64_t received;          /* records, when it was last called */
     bool connecting;            /* our end made the connection */
     bool said;                  /* its hello was accepted */
     bool dead;                  /* to be removed */
@@ -101,6 +104,8 @@ struct QhcaMemlink {
     char *dir;
     char name[16];              /* of our socket */
     int fd;                     /* it listens; -1: no */
+    QhcaBells *bells;           /* the thread, or NULL */
+    uint64_t numbers;           /* the last one for it */
     QEMUTimer *scan;
     GDir *names;                /* where the next scan continues, or NULL */
     QEMUBH *reap;
@@ -267,12 +272,23 @@ static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
     return NULL;
 }
 
+/* Do not listen to the peer. */
+static void qhca_memlink_ignore(QhcaMemlinkPeer *p)
+{
+    if (p->number) {
+        qhca_bells_remove(p->m->bells, p->fd);
+        p->number = 0;
+    } else {
+        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+    }
+}
+
 /* Disconnect, but not within a call of the engine: see qhca_memlink_reap(). */
 static void qhca_memlink_drop(QhcaMemlinkPeer *p)
 {
     if (!p->dead) {
         p->dead = true;
-        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+        qhca_memlink_ignore(p);
         if (p->m->reap) {
             qemu_bh_schedule(p->m->reap);
         }
@@ -296,7 +312,7 @@ static void qhca_memlink_parting(void *opaque)
 
     if (qhca_memlink_closed(p, &bell)) {
         p->gone = true;
-        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+        qhca_memlink_ignore(p);
         qemu_bh_schedule(p->m->reap);
     }
 }
@@ -323,7 +339,7 @@ static void qhca_memlink_free(QhcaMemlinkPeer *p)
 {
     unsigned i;
 
-    qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+    qhca_memlink_ignore(p);
     qhca_fds_close_socket(p->fd);
     for (i = 0; i < 2; i++) {
         if (p->ring[i]) {
@@ -484,6 +500,18 @@ void qhca_memlink_vm_change(QhcaState *s)
     }
 }
 
+/* From now on the thread reads from an attached peer's socket. */
+static void qhca_memlink_to_thread(QhcaMemlinkPeer *p)
+{
+    QhcaMemlink *m = p->m;
+
+    qhca_memlink_ignore(p);
+    p->number = ++m->numbers;
+    if (!qhca_bells_add(m->bells, p->fd, p->number)) {
+        qhca_memlink_drop(p);
+    }
+}
+
 /* Attach the links whose peer's hello was accepted to the engine. */
 static void qhca_memlink_attach_all(QhcaMemlink *m)
 {
@@ -508,6 +536,8 @@ static void qhca_memlink_attach_all(QhcaMemlink *m)
             p->id = qhca_memlink_attach(s->engine, &c);
             if (!p->id) {
                 qhca_memlink_drop(p);
+            } else if (m->bells) {
+                qhca_memlink_to_thread(p);
             }
         }
     }
@@ -724,6 +754,32 @@ static void qhca_memlink_readable(void *opaque)
     } else if (bell && p->id) {
         qhca_memlink_rung(p);
     }
+}
+
+/* In the thread; returns how many records have come since the last call. */
+static uint64_t qhca_memlink_ring(void *opaque, uint64_t number)
+{
+    QhcaMemlink *m = opaque;
+    QhcaMemlinkPeer *p;
+    uint64_t before;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (p->number == number) {
+            break;
+        }
+    }
+    if (!p) {
+        return 0;
+    }
+    before = p->received;
+    qhca_memlink_readable(p);
+    /* The engine is gone if an interrupt has unplugged us. */
+    if (!p->number || !qhca_enter(m->s)) {
+        return 0;
+    }
+    p->received = qhca_memlink_received(m->s->engine, p->id);
+    m->s->in_engine = false;
+    return p->received - before;
 }
 
 void qhca_memlink_resume(QhcaState *s)
@@ -1031,6 +1087,10 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
 {
     QhcaMemlink *m;
 
+    if (s->memlink_thread && !s->memlink_dir) {
+        error_setg(errp, "qhca: memlink-thread needs memlink");
+        return false;
+    }
     /* A recording of this machine does not contain what a peer does. */
     if (!s->memlink_dir || qhca_replayed()) {
         return true;
@@ -1045,6 +1105,16 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
         g_free(m->dir);
         g_free(m);
         return false;
+    }
+    if (s->memlink_thread) {
+        m->bells = qhca_bells_new(OBJECT(s), qhca_memlink_ring, m);
+        if (!m->bells) {
+            error_setg_errno(errp, errno, "qhca: memlink-thread");
+            qhca_memlink_unlisten(m);
+            g_free(m->dir);
+            g_free(m);
+            return false;
+        }
     }
     s->memlink = m;
     QLIST_INIT(&m->list);
@@ -1090,7 +1160,11 @@ void qhca_memlink_exit(QhcaState *s)
     }
     QLIST_FOREACH(p, &m->list, next) {
         qhca_memlink_drop(p);
-        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+        qhca_memlink_ignore(p);
+    }
+    if (m->bells) {
+        qhca_bells_free(m->bells);
+        m->bells = NULL;
     }
 }
 

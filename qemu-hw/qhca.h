@@ -68,6 +68,7 @@ struct QhcaState {
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* not reported to the engine yet */
     char *memlink_dir;          /* property: where other adapters are */
+    bool memlink_thread;        /* property: for their bells */
     QhcaMemlink *memlink;       /* or NULL */
     struct QhcaFaultList *faults;       /* property */
     struct QhcaFaultInfoList *injected; /* the engine's rules, as given */

@@ -225,7 +225,7 @@ class Lab:
                 base.load(self.guests, options)
         for guest in self.guests:
             self._wait_ready(guest, deadline)
-            sched.prefer_monitor(guest.state["process"]["pid"])
+            sched.prefer_threads(guest.state["process"]["pid"])
             self.save()
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")

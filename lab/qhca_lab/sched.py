@@ -22,7 +22,9 @@ from pathlib import Path
 
 PRIORITY = 1  # the lowest of the real-time ones
 SLICE_NS = 100_000  # the kernel's least
-MONITOR = "mon_iothread"  # in QEMU's name of that thread, with debug-threads=on
+# In the names of QEMU's threads, with debug-threads=on: that which reads QMP commands, and
+# that which answers the bells of memory links.
+THREADS = ("mon_iothread", "qhca-bell")
 
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274, "ppc64le": 355}
 _RESET_ON_FORK = 1  # vCPU threads and children are ordinary again
@@ -71,14 +73,15 @@ def prefer(tid: int) -> str:
         return "short slice" if _short_slice(tid) else "nothing"
 
 
-def prefer_monitor(pid: int) -> str:
-    """The same for the thread of QEMU process PID that reads QMP commands, which
-    exists once a socket does: stopping guests together must not wait for it.
+def prefer_threads(pid: int) -> str:
+    """The same for other threads of QEMU process PID, which exist once its guest runs:
+    stopping guests together, and the messages of a memory link, must not wait for them.
     """
     found = "nothing"
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError, ValueError):
-            if MONITOR in (task / "comm").read_text():
+            name = (task / "comm").read_text()
+            if any(wanted in name for wanted in THREADS):
                 found = prefer(int(task.name))
     return found
 

@@ -222,6 +222,8 @@ void qhca_memlink_end(struct qhca *e, unsigned id);
 void qhca_memlink_detach(struct qhca *e, unsigned id);
 /** The peer of link @id, if there is still one, has rung our bell. */
 void qhca_memlink_bell(struct qhca *e, unsigned id);
+/** How many records have come over link @id; 0 if there is none. */
+uint64_t qhca_memlink_received(struct qhca *e, unsigned id);
 /**
  * DMA has been switched off: revoke what peers may still read, and wait until
  * none reads it.  dma_share() must refuse from now on.

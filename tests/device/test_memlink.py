@@ -45,12 +45,20 @@ def folder():
 
 
 @pytest.fixture
-def lab(folder):
+def thread() -> bool:
+    """Does a thread answer the bells, or the main loop?"""
+    return False
+
+
+@pytest.fixture
+def lab(folder, thread):
     """A function that makes an end, number @n."""
     net, ends = Net(), []
 
-    def make(n: int, *options: str, start: bool = True, **how) -> End:
-        end = End(net, folder, n, *options, **how)
+    def make(n: int, *options: str, start: bool = True, properties: str = "", **how) -> End:
+        if thread:
+            properties += ",memlink-thread=on"
+        end = End(net, folder, n, *options, properties=properties, **how)
         ends.append(end)
         return end.start() if start else end
 

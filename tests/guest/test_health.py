@@ -251,6 +251,33 @@ def test_queues_that_could_not_be_made(pair):
     ping(pair)
 
 
+@pytest.mark.long("test_queues_are_remade has errors at other times")
+def test_queue_that_fails_while_the_device_recovers(pair, dying):
+    """The recovery does not clear the error of a queue that it has just created."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    _, stopped, _ = counts(a, "rx")
+    flood = ("python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+             f"while True: s.sendto(b'x', ('{a.ip}', 9))\"")
+    with (known_neighbours(pair), a.health_set("device", auto_recover=False),
+          a.health_set("rx", auto_recover=False)):
+        act(a, "test", "device")
+        wait_counts(a, "device", "error", errors + 1, recoveries)
+        fault.add(a, {"action": "dma-error", "kind": "ethernet", "access": "write", "count": 1})
+        job = pair.b.start(flood)
+        try:
+            act(a, "recover", "device")
+            a._until(lambda: counts(a, "rx")[:2] == ("error", stopped + 1), PATIENCE,
+                     "no error of the receive queue")
+        finally:
+            job.kill()
+            fault.remove(a)
+        assert counts(a, "device") == ("healthy", errors + 1, recoveries + 1)
+        act(a, "recover", "rx")
+    a.setup_nic()
+    ping(pair)
+
+
 @contextlib.contextmanager
 def masked(lab, guest, vector):
     """The device's MSI-X vector does not get through."""

@@ -188,18 +188,18 @@ def test_the_thread_that_reads_commands_is_preferred():
         tids[name] = threading.get_native_id()
         end.wait(120)
 
-    names = ("IO mon_iothread", "CPU 0/TCG")
+    names = ("IO mon_iothread", "qhca-bell", "CPU 0/TCG")
     threads = [threading.Thread(target=run, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     try:
         while len(tids) < len(names):
             assert all(t.is_alive() for t in threads)
-        did = sched.prefer_monitor(os.getpid())
+        did = sched.prefer_threads(os.getpid())
         policies = {n: os.sched_getscheduler(t) & ~os.SCHED_RESET_ON_FORK for n, t in tids.items()}
         assert policies["CPU 0/TCG"] == os.SCHED_OTHER
         if did == "real-time":
-            assert policies["IO mon_iothread"] == os.SCHED_RR
+            assert policies["IO mon_iothread"] == policies["qhca-bell"] == os.SCHED_RR
         else:
             assert did in ("short slice", "nothing") and not may_be_real_time()
     finally:

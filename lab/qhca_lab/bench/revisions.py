@@ -75,11 +75,12 @@ def compare(args, cases) -> int:
         before = build_before(args.against)
         revision = Path(before).parents[2].name
     nics = ["qhca", args.peer]
+    ours = [":".join([nic, *args.property]) if nic == "qhca" else nic for nic in nics]
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting four guests; then about {minutes:.0f} minutes")
     results = []
     with (
-        Lab.up(NAME, nics, Options(smp=args.smp, tied=True, link=args.link), progress=say,
+        Lab.up(NAME, ours, Options(smp=args.smp, tied=True, link=args.link), progress=say,
                replace=True) as now,
         Lab.up(NAME + "-before", nics,
                Options(smp=args.smp, tied=True, link=args.link, binary=before),
@@ -115,7 +116,7 @@ def compare(args, cases) -> int:
           f"better than before; least and most are of {args.rounds} rounds")
     target = BUILD / "bench-against.json"
     target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
-                                  "results": results}, indent=1) + "\n")
+                                  "properties": args.property, "results": results}, indent=1) + "\n")
     print(target)
     missed = [e for e in results if e["aim"] and e["ratio"] < e["aim"]]
     return int(bool(args.strict and missed))

@@ -34,8 +34,9 @@ Some cases have time limits for real machines, and fail on a busy host: `rss_ctx
 which the lab requests (`KSFT_MACHINE_SLOW`). In the guests iperf3 has a low priority, so that it does not delay the test itself, and `net.core.rmem_max` is 4 MiB:
 `csum.py` requests that for the 100 frames that it receives, which have a page each. For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
 CPU sends one every 0.1 ms, and `gro_hw.py` expects interleaved frames of 512 flows to be merged.
-Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with two exceptions. `csum.py` of 6.12 requires an
-attribute that its own `env.py` does not set; the lab adds it. Tests of later kernels get a later ethtool, because they need its JSON output, and a later liburing.
+Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with these exceptions. `csum.py` of 6.12 requires an
+attribute that its own `env.py` does not set; the lab adds it. `toeplitz.py` may take 20 seconds instead of four for ten packets: for each it starts a program in the other guest.
+Tests of later kernels get a later ethtool, because they need its JSON output, and a later liburing.
 
 qhca skips tests for these reasons:
 

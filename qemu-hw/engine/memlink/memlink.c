@@ -54,6 +54,13 @@ void qhca_memlinks_init(struct qhca *e)
     }
 }
 
+uint64_t qhca_memlink_received(struct qhca *e, unsigned id)
+{
+    const struct qhca_memlink *l = memlink_get(e, id);
+
+    return l ? l->received : 0;
+}
+
 /* ---- waiting ---- */
 
 /*

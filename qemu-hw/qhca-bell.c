@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* qhca: a thread that answers the bells of memory links. */
+#include "qemu/osdep.h"
+#include <sys/epoll.h>
+#include "qemu/event_notifier.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "qemu/thread.h"
+#include "qhca-bell.h"
+
+/* Most sockets that one wakeup reads from. */
+#define QHCA_BELLS_AT_ONCE      16
+/* How long messages gather, in microseconds: about two wakeups. */
+#define QHCA_BELLS_PAUSE_US     50
+/* A pause was worth its while if this many came. */
+#define QHCA_BELLS_WORTH        4
+/* Wakeups until a pause is tried again. */
+#define QHCA_BELLS_TRY          64
+
+struct QhcaBells {
+    Object *owner;
+    QhcaBellFn *ring;
+    void *opaque;
+    int epoll;
+    EventNotifier end;
+    bool over;                  /* protected by the BQL */
+};
+
+/* Call for what has happened; returns the number of messages. */
+static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
+                                  int n)
+{
+    uint64_t messages = 0;
+    int i;
+
+    for (i = 0; i < n && !b->over; i++) {
+        if (ev[i].data.u64) {
+            messages += b->ring(b->opaque, ev[i].data.u64);
+        }
+    }
+    return messages;
+}
+
+static void *qhca_bells_thread(void *opaque)
+{
+    QhcaBells *b = opaque;
+    struct epoll_event ev[QHCA_BELLS_AT_ONCE];
+    unsigned wakeups = 0;       /* since the last pause */
+    bool over = false;
+    bool paused = false;
+    uint64_t messages;
+    int n;
+
+    rcu_register_thread();
+    while (!over) {
+        n = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), -1);
+        bql_lock();
+        messages = qhca_bells_answer(b, ev, n);
+        over = b->over;
+        bql_unlock();
+        paused = (paused && messages >= QHCA_BELLS_WORTH) ||
+                 ++wakeups >= QHCA_BELLS_TRY;
+        if (paused && !over) {
+            wakeups = 0;
+            g_usleep(QHCA_BELLS_PAUSE_US);
+        }
+    }
+    close(b->epoll);
+    event_notifier_cleanup(&b->end);
+    bql_lock();
+    object_unref(b->owner);
+    bql_unlock();
+    g_free(b);
+    rcu_unregister_thread();
+    return NULL;
+}
+
+QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring, void *opaque)
+{
+    QhcaBells *b = g_new0(QhcaBells, 1);
+    QemuThread thread;
+    int err;
+
+    b->ring = ring;
+    b->opaque = opaque;
+    b->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (b->epoll < 0) {
+        err = errno;
+        goto err_free;
+    }
+    err = -event_notifier_init(&b->end, false);
+    if (err) {
+        goto err_close;
+    }
+    if (!qhca_bells_add(b, event_notifier_get_fd(&b->end), 0)) {
+        err = errno;
+        goto err_notifier;
+    }
+    b->owner = object_ref(owner);
+    qemu_thread_create(&thread, "qhca-bell", qhca_bells_thread, b,
+                       QEMU_THREAD_DETACHED);
+    return b;
+
+err_notifier:
+    event_notifier_cleanup(&b->end);
+err_close:
+    close(b->epoll);
+err_free:
+    g_free(b);
+    errno = err;
+    return NULL;
+}
+
+bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = id };
+
+    return !epoll_ctl(b->epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+void qhca_bells_remove(QhcaBells *b, int fd)
+{
+    epoll_ctl(b->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void qhca_bells_free(QhcaBells *b)
+{
+    b->over = true;
+    event_notifier_set(&b->end);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A thread that answers the bells of an adapter's memory links.
+ *
+ * The main loop has many descriptors to check before it answers one; a thread
+ * that has nothing else to do wakes up sooner.  But if it is woken for each of
+ * many messages, it takes the CPU time that they need: it pauses after a bell
+ * while messages arrive in quick succession.
+ *
+ * It is not an IOThread, because the engine may access the registers of any
+ * other device, whose code may need the main loop's AioContext: that is what a
+ * thread that has the BQL and no AioContext has, like a vCPU's.
+ */
+#ifndef QHCA_BELL_H
+#define QHCA_BELL_H
+
+#include "qom/object.h"
+
+typedef struct QhcaBells QhcaBells;
+
+/**
+ * The socket with number @id has something to read.  Called with the BQL held;
+ * the number may be one that was removed.
+ * Return: how many messages have arrived since the last call.
+ */
+typedef uint64_t QhcaBellFn(void *opaque, uint64_t id);
+
+/**
+ * Start the thread; NULL with errno if there are no more descriptors.
+ * @owner: an object to which @opaque belongs; the thread holds a reference
+ */
+QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring, void *opaque);
+/** Read from @fd, as number @id; false with errno. */
+bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id);
+/** Call before @fd is closed. */
+void qhca_bells_remove(QhcaBells *b, int fd);
+/** No more calls; the thread ends.  With the BQL held. */
+void qhca_bells_free(QhcaBells *b);
+
+#endif /* QHCA_BELL_H */
