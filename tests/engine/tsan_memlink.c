@@ -40,7 +40,7 @@
 
 #define TRAFFIC 8u              /* rounds, half of them with cuts */
 #define REQUESTS 64u
-#define LOANS 32u               /* rounds of each way */
+#define LOANS 40u               /* rounds of each way */
 
 /*
  * What the peer does when memory is taken back: it is in the middle of a copy,
@@ -50,7 +50,7 @@
 enum way { COPIES, CUT_COPY, SLEEPS, CUT_OFF, RACES, WAYS };
 
 /* SET: the peer is in the middle of a copy, or asleep. */
-enum word { QPN, KEY, LOAN_KEY, READY, UP, SET, DONE, OVER };
+enum word { QPN, KEY, LOAN_KEY, READY, UP, SET, DONE, OVER, GOT };
 
 /* Streams of bytes: pattern_bytes(). */
 enum { OLD = 1000, LENT, TAKEN };
@@ -61,6 +61,7 @@ struct side {
     struct gcq cq;
     struct gqp qp;
     struct gmr mr, loan;
+    uint32_t window;            /* of the loan; 0: none */
     struct rng rng;
     uint32_t rkey;
     /* traffic */
@@ -136,10 +137,10 @@ static void post_recv(struct side *s, uint32_t k)
     CHECK(gqp_post_recv(&s->qp, k, &sge, 1), "the receive queue is full");
 }
 
-static void connect_qp(struct side *s)
+static void connect_qp(struct side *s, uint8_t type)
 {
     struct gqp_init in = {
-        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 8, .rq_shift = 4,
+        .type = type, .sq_shift = 4, .sq_stride = 8, .rq_shift = 4,
         .rq_stride = 6, .scq = &s->cq, .rcq = &s->cq,
     };
     struct gqp_attr a;
@@ -211,14 +212,14 @@ static void post_next(struct side *s)
     bool write = rng_pct(&s->rng, 50);
 
     s->msg[i] = NO_MSG;
-    if (rng_pct(&s->rng, 25)) {
+    if (s->qp.type == QHCA_QPT_RC && rng_pct(&s->rng, 25)) {
         s->read_len[i] = len;
         post(s, QHCA_WQE_RDMA_READ, IOVA + READ_AT + i * SLOT, s->mr.key,
              IOVA + CONST_AT, s->rkey, len);
         return;
     }
     s->msg[i] = s->sent++;
-    /* the peer no longer reads what this slot had: it was acknowledged */
+    /* the peer no longer reads what this slot had: it has completed */
     gbuf_fill(&s->mr.buf, SEND_AT + i * SLOT, stream(s, s->t.me, s->msg[i]),
               0, len);
     post(s, write ? QHCA_WQE_RDMA_WRITE_IMM : QHCA_WQE_SEND,
@@ -271,6 +272,16 @@ static void disturb(struct side *s)
     }
 }
 
+/* May another message be sent?  UC has no RNR NAK: the peer must have a WQE. */
+static bool may_send(struct twin *t)
+{
+    struct side *s = self(t);
+
+    return s->posted - s->completed < WINDOW &&
+           (s->qp.type == QHCA_QPT_RC || s->sent < RECVS ||
+            (twin_hears(t, GOT) && s->sent - twin_heard(t, GOT) < RECVS));
+}
+
 /* All was sent, and all that the peer has sent has come. */
 static bool exchanged(struct twin *t)
 {
@@ -280,10 +291,13 @@ static bool exchanged(struct twin *t)
     while (gcq_poll(&s->cq, &c)) {
         completion(s, &c);
     }
+    if (s->qp.type != QHCA_QPT_RC) {
+        twin_say(t, GOT, s->got);
+    }
     if (s->chaos && s->posted < REQUESTS && rng_pct(&s->rng, 4)) {
         disturb(s);
     }
-    while (s->posted < REQUESTS && s->posted - s->completed < WINDOW) {
+    while (s->posted < REQUESTS && may_send(t)) {
         post_next(s);
         if (s->posted == REQUESTS) {
             twin_say(t, DONE, s->sent);
@@ -293,14 +307,14 @@ static bool exchanged(struct twin *t)
            s->got == twin_heard(t, DONE);
 }
 
-static void traffic(struct side *s, bool chaos)
+static void traffic(struct side *s, uint8_t type, bool chaos)
 {
     uint64_t late = qhca_stat(s->t.n->e, QHCA_STAT_ROCE_TIMEOUTS);
 
     s->posted = s->completed = s->sent = s->got = 0;
     s->cuts = s->bars = 0;
     s->chaos = chaos;
-    connect_qp(s);
+    connect_qp(s, type);
     twin_until(&s->t, exchanged);
     if (s->barred) {
         s->barred = false;
@@ -391,12 +405,23 @@ static void hold_copy(struct twin *t)
     }
 }
 
+/* A request that neither moves data nor fails. */
+static void request(struct side *s, const struct gwr *w)
+{
+    struct gwr wr = *w;
+
+    wr.flags |= QHCA_WQE_F_SIGNALED;
+    CHECK(gqp_post_send(&s->qp, &wr), "the send queue is full");
+    gqp_ring(&s->qp);
+    CHECK(result(s, 1) == QHCA_WC_SUCCESS, "status %u", s->status);
+}
+
 static void write_again(struct side *s)
 {
     gbuf_fill(&s->loan.buf, 0, TAKEN, 0, LOAN);
 }
 
-enum take_back { BY_MR, BY_ERR, BY_RESET, BY_QP, TAKE_BACKS };
+enum take_back { BY_MR, BY_ERR, BY_RESET, BY_QP, BY_INV, TAKE_BACKS };
 
 static void take_back(struct side *s, enum take_back how)
 {
@@ -415,6 +440,12 @@ static void take_back(struct side *s, enum take_back how)
     case BY_RESET:
         st = gqp_state(&s->qp, QHCA_QPS_RESET);
         break;
+    case BY_INV:
+        request(s, &(struct gwr) {
+            .opcode = QHCA_WQE_LOCAL_INV, .imm = s->window
+        });
+        st = QHCA_ST_OK;
+        break;
     default:
         st = gqp_destroy(&s->qp);
         s->qp.qpn = 0;
@@ -424,13 +455,30 @@ static void take_back(struct side *s, enum take_back how)
     write_again(s);
 }
 
-static void lend(struct side *s)
+/* Let the peer read the loan through a window. */
+static void bind_window(struct side *s)
+{
+    struct qhca_mpt c = { .pd = s->g.pd, .flags = QHCA_MR_F_MW2 };
+    uint32_t key = guest_create(&s->g, QHCA_CMD_CREATE_MW, &c, sizeof(c));
+
+    s->window = (key & ~0xffu) | ((key + 1) & 0xff);
+    request(s, &(struct gwr) {
+        .opcode = QHCA_WQE_BIND_MW, .arg0 = LOAN_IOVA, .arg1 = LOAN,
+        .remote_addr = s->loan.key, .rkey = s->window,
+        .rarg = QHCA_ACCESS_REMOTE_READ,
+    });
+}
+
+static void lend(struct side *s, enum take_back how)
 {
     gmr_create(&s->loan, &s->g, LOAN, LOAN_IOVA, QHCA_ACCESS_MASK,
                rng_pct(&s->rng, 50) ? &gbuf_flat4k : NULL);
     gbuf_allow(&s->loan.buf, 0, LOAN, GMEM_RW);
     gbuf_fill(&s->loan.buf, 0, LENT, 0, LOAN);
-    twin_say(&s->t, LOAN_KEY, s->loan.key);
+    if (how == BY_INV) {
+        bind_window(s);
+    }
+    twin_say(&s->t, LOAN_KEY, how == BY_INV ? s->window : s->loan.key);
 }
 
 static bool has_named(struct twin *t)
@@ -463,7 +511,7 @@ static void own(struct side *s, bool reads, enum way way, enum take_back how)
     unsigned i;
 
     s->named = l->sent_refs;
-    lend(s);
+    lend(s, how);
     while (sleeps(way) && !heard_set(&s->t)) {
         sched_yield();          /* and answers no READ yet */
     }
@@ -492,6 +540,10 @@ static void own(struct side *s, bool reads, enum way way, enum take_back how)
         CHECK(s->status == QHCA_WC_LOC_PROT_ERR, "status %u", s->status);
     }
     disconnect(s);
+    if (how == BY_INV) {
+        CHECK(guest_simple(&s->g, QHCA_CMD_DESTROY_MR, s->window) ==
+              QHCA_ST_OK, "DESTROY_MR of a window");
+    }
     if (how != BY_MR) {
         CHECK(gmr_destroy(&s->loan) == QHCA_ST_OK, "DESTROY_MR");
     } else {
@@ -540,16 +592,20 @@ static void loan_round(struct side *s, unsigned i, enum way way)
 {
     bool reads = i / 2 & 1;
     bool owner = (i & 1) == s->t.me;
+    enum take_back how = i / 4 % TAKE_BACKS;
 
+    if (how == BY_INV && !reads) {
+        how = BY_MR;            /* the owner has no window to send from */
+    }
     gbuf_fill(&s->mr.buf, WRITE_AT, OLD, 0, LOAN);
     s->hold = copies(way) && !owner ?
               (uint32_t)rng_range(&s->rng, 1, 32) : 0;
     s->held_waits = atomic_load_explicit(&s->t.peer->waits,
                                          memory_order_relaxed);
-    connect_qp(s);
+    connect_qp(s, QHCA_QPT_RC);
     go_up(s);
     if (owner) {
-        own(s, reads, way, i / 4 % TAKE_BACKS);
+        own(s, reads, way, how);
     } else {
         borrow(s, reads, way);
     }
@@ -577,8 +633,10 @@ static void *run(void *opaque)
     }
     for (i = 0; i < TRAFFIC; i++) {
         s->t.round++;
-        traffic(s, i >= TRAFFIC / 2);
+        traffic(s, QHCA_QPT_RC, i >= TRAFFIC / 2);
     }
+    s->t.round++;
+    traffic(s, QHCA_QPT_UC, false);
     for (i = 0; i < WAYS * LOANS; i++) {
         s->t.round++;
         loan_round(s, i / WAYS, i % WAYS);

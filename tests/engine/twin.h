@@ -22,7 +22,7 @@
 #include "guest.h"
 #include "adapter/adapter.h"
 
-#define TWIN_WORDS 8u
+#define TWIN_WORDS 9u
 
 struct twin_mail;
 struct twin_rings;
