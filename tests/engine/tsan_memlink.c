@@ -50,7 +50,8 @@
 enum way { COPIES, CUT_COPY, SLEEPS, CUT_OFF, RACES, WAYS };
 
 /* SET: the peer is in the middle of a copy, or asleep. */
-enum word { QPN, KEY, LOAN_KEY, READY, UP, SET, DONE, OVER, GOT };
+enum word { QPN, KEY, LOAN_KEY, READY, UP, SET, DONE, OVER, GOT, TGT,
+            SRQN };
 
 /* Streams of bytes: pattern_bytes(). */
 enum { OLD = 1000, LENT, TAKEN };
@@ -60,6 +61,10 @@ struct side {
     struct guest g;
     struct gcq cq;
     struct gqp qp;
+    struct gqp tgt;             /* XRC: qp only sends; this one receives ... */
+    struct gsrq srq;            /* ... to this SRQ ... */
+    uint32_t xrcd;              /* ... of this domain */
+    uint32_t far_srqn;
     struct gmr mr, loan;
     uint32_t window;            /* of the loan; 0: none */
     struct rng rng;
@@ -108,6 +113,11 @@ static bool heard_qp(struct twin *t)
     return twin_hears(t, QPN) && twin_hears(t, KEY);
 }
 
+static bool heard_target(struct twin *t)
+{
+    return heard_qp(t) && twin_hears(t, TGT) && twin_hears(t, SRQN);
+}
+
 static bool heard_up(struct twin *t)
 {
     return twin_hears(t, UP);
@@ -134,14 +144,43 @@ static void post_recv(struct side *s, uint32_t k)
         IOVA + RECV_AT + k % RECVS * SLOT, SLOT, s->mr.key
     };
 
+    uint32_t wqe;
+
+    if (s->qp.type == QHCA_QPT_XRC_INI) {
+        CHECK(gsrq_post(&s->srq, k, &sge, 1, &wqe), "the SRQ is full");
+        return;
+    }
     CHECK(gqp_post_recv(&s->qp, k, &sge, 1), "the receive queue is full");
+}
+
+/* The half of an XRC connection that receives. */
+static void create_target(struct side *s)
+{
+    s->xrcd = guest_create(&s->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    gsrq_create_xrc(&s->srq, &s->g, 4, 6, s->g.pd, s->xrcd, &s->cq);
+    gqp_create(&s->tgt, &s->g, &(struct gqp_init) {
+        .type = QHCA_QPT_XRC_TGT, .xrcd = s->xrcd,
+    });
+    twin_say(&s->t, TGT, s->tgt.qpn);
+    twin_say(&s->t, SRQN, s->srq.srqn);
+    twin_until(&s->t, heard_target);
+    s->far_srqn = twin_heard(&s->t, SRQN);
+}
+
+static void destroy_target(struct side *s)
+{
+    CHECK(gqp_destroy(&s->tgt) == QHCA_ST_OK &&
+          gsrq_destroy(&s->srq) == QHCA_ST_OK &&
+          guest_simple(&s->g, QHCA_CMD_FREE_XRCD, s->xrcd) == QHCA_ST_OK,
+          "the target is busy");
 }
 
 static void connect_qp(struct side *s, uint8_t type)
 {
+    bool xrc = type == QHCA_QPT_XRC_INI;
     struct gqp_init in = {
         .type = type, .sq_shift = 4, .sq_stride = 8, .rq_shift = 4,
-        .rq_stride = 6, .scq = &s->cq, .rcq = &s->cq,
+        .rq_stride = xrc ? 0 : 6, .scq = &s->cq, .rcq = xrc ? NULL : &s->cq,
     };
     struct gqp_attr a;
     uint32_t k;
@@ -153,6 +192,13 @@ static void connect_qp(struct side *s, uint8_t type)
     gqp_attr_default(&a);
     a.dest_qpn = twin_heard(&s->t, QPN);
     s->rkey = twin_heard(&s->t, KEY);
+    if (xrc) {
+        create_target(s);
+        gqp_to_init(&s->tgt, &a);
+        gqp_to_rtr(&s->tgt, &s->t.w.node[!s->t.me], &a);
+        gqp_to_rts(&s->tgt, &a);
+        a.dest_qpn = twin_heard(&s->t, TGT);
+    }
     gqp_to_init(&s->qp, &a);
     gqp_to_rtr(&s->qp, &s->t.w.node[!s->t.me], &a);
     for (k = 0; k < RECVS; k++) {
@@ -174,6 +220,10 @@ static void disconnect(struct side *s)
         CHECK(gqp_destroy(&s->qp) == QHCA_ST_OK, "DESTROY_QP");
         s->qp.qpn = 0;
     }
+    if (s->tgt.qpn) {
+        destroy_target(s);
+        s->tgt.qpn = 0;
+    }
     while (gcq_poll(&s->cq, &cqe)) {
     }
 }
@@ -183,7 +233,8 @@ static void put(struct side *s, uint8_t opcode, uint64_t laddr,
 {
     struct gwr wr = {
         .opcode = opcode, .flags = QHCA_WQE_F_SIGNALED, .remote_addr = raddr,
-        .rkey = rkey, .num_sge = 1, .sge[0] = { laddr, len, lkey },
+        .rkey = rkey, .srqn = s->far_srqn, .num_sge = 1,
+        .sge[0] = { laddr, len, lkey },
     };
 
     CHECK(gqp_post_send(&s->qp, &wr), "the send queue is full");
@@ -212,7 +263,7 @@ static void post_next(struct side *s)
     bool write = rng_pct(&s->rng, 50);
 
     s->msg[i] = NO_MSG;
-    if (s->qp.type == QHCA_QPT_RC && rng_pct(&s->rng, 25)) {
+    if (s->qp.type != QHCA_QPT_UC && rng_pct(&s->rng, 25)) {
         s->read_len[i] = len;
         post(s, QHCA_WQE_RDMA_READ, IOVA + READ_AT + i * SLOT, s->mr.key,
              IOVA + CONST_AT, s->rkey, len);
@@ -240,6 +291,9 @@ static void completion(struct side *s, const struct qhca_cqe *c)
                     RECV_AT + s->got % RECVS * SLOT :
                     WRITE_AT + s->got % LANDING * SLOT,
                     stream(s, !s->t.me, s->got), c->byte_len, "the peer");
+        if (s->qp.type == QHCA_QPT_XRC_INI) {
+            gsrq_release(&s->srq, c->wqe_index);
+        }
         post_recv(s, s->got + RECVS);
         s->qp.rq_cons++;
         s->got++;
@@ -278,7 +332,7 @@ static bool may_send(struct twin *t)
     struct side *s = self(t);
 
     return s->posted - s->completed < WINDOW &&
-           (s->qp.type == QHCA_QPT_RC || s->sent < RECVS ||
+           (s->qp.type != QHCA_QPT_UC || s->sent < RECVS ||
             (twin_hears(t, GOT) && s->sent - twin_heard(t, GOT) < RECVS));
 }
 
@@ -291,7 +345,7 @@ static bool exchanged(struct twin *t)
     while (gcq_poll(&s->cq, &c)) {
         completion(s, &c);
     }
-    if (s->qp.type != QHCA_QPT_RC) {
+    if (s->qp.type == QHCA_QPT_UC) {
         twin_say(t, GOT, s->got);
     }
     if (s->chaos && s->posted < REQUESTS && rng_pct(&s->rng, 4)) {
@@ -634,6 +688,10 @@ static void *run(void *opaque)
     for (i = 0; i < TRAFFIC; i++) {
         s->t.round++;
         traffic(s, QHCA_QPT_RC, i >= TRAFFIC / 2);
+    }
+    for (i = 0; i < 2; i++) {
+        s->t.round++;
+        traffic(s, QHCA_QPT_XRC_INI, i);
     }
     s->t.round++;
     traffic(s, QHCA_QPT_UC, false);

@@ -22,7 +22,7 @@
 #include "guest.h"
 #include "adapter/adapter.h"
 
-#define TWIN_WORDS 9u
+#define TWIN_WORDS 11u
 
 struct twin_mail;
 struct twin_rings;
