@@ -107,11 +107,12 @@ def test_interface(pair, progs, modules, lender):
 
 @pytest.mark.long("between two of qhca it is in the gate")
 @pytest.mark.parametrize("lender", ["a", "b"], ids=["qhca-lends", "rxe-lends"])
-def test_interface_with_soft_roce(repaired, progs, lender):
+def test_interface_with_soft_roce(repaired, progs, modules, lender):
     with rds(*repaired):
         interface(*roles(repaired, lender), progs, ALL)
         if lender == "a":
             other_error(repaired, progs, lender)
+            busy(repaired, progs, lender, modules)
 
 
 @pytest.mark.long("shows what Soft-RoCE does; of qhca all is in the gate")
