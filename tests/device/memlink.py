@@ -338,6 +338,15 @@ class Peer:
             pass
         return True
 
+    def connected(self) -> bool:
+        """Has the other end not closed the connection?"""
+        try:
+            while self.sock.recv(16, socket.MSG_DONTWAIT):
+                pass
+        except BlockingIOError:
+            return True
+        return False
+
     def bell(self) -> None:
         try:
             self.sock.send(b"!", socket.MSG_DONTWAIT)

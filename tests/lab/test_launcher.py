@@ -21,6 +21,7 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import (  # noqa: E402
     Lab, LabError, Options, capture, lab, machine, paths, pcapng, process, roce)
 from qhca_lab.channel import HEADER, MAGIC, Channel  # noqa: E402
+from qhca_lab.guest import kernel_trouble  # noqa: E402
 from qhca_lab.link import Link  # noqa: E402
 
 
@@ -465,3 +466,18 @@ def test_pcapng_is_read_by_wireshark(tmp_path):
         ["guest a", str(4790 + n)] for n in range(3)
     ]
     assert float(shown[2].split("\t")[2]) == pytest.approx(20e-6)
+
+
+WARNING = """\
+[   10.1] ------------[ cut here ]------------
+[   10.2] WARNING: CPU: 1 PID: 239 at {where}+0x4e/0x60 [rds_rdma]
+[   10.3] Call Trace:
+[   10.4] ---[ end trace 0000000000000000 ]---
+"""
+
+
+def test_warnings_of_others_are_no_trouble():
+    known = WARNING.format(where="net/rds/ib_rdma.c:642 rds_ib_destroy_mr_pool")
+    other = WARNING.format(where="net/rds/ib_rdma.c:99 rds_ib_flush_mr_pool")
+    assert kernel_trouble(known) == []
+    assert len(kernel_trouble(known + other + known)) == len(kernel_trouble(other)) > 0
