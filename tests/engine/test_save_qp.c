@@ -89,7 +89,9 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTS, qp->av.flags = 1)                                             \
     X(RC, RTS, qp->av.dgid[0] = 0xff)                                        \
     X(RC, RTS, qp->av.sgid_index = qhca_le16(60000))                         \
-    X(UD, RTS, qp->rq.stride = 4)
+    X(UD, RTS, qp->rq.stride = 4)                                            \
+    X(UD, RTS, qp->xp->rspq_head++)                                          \
+    X(UC, RTS, qp->xp->rspq_head++)
 
 static void impossible(void **state)
 {

@@ -110,6 +110,10 @@ static const char *qp_always(const struct qhca_qp *qp)
     if (under_way && !xp->win) {
         return "the WQEs in flight are missing";
     }
+    if ((!qhca_qp_reliable(qp) || qp->type == QHCA_QPT_XRC_INI) &&
+        xp->rspq_head != xp->rspq_tail) {
+        return "it owes responses, but acknowledges nothing";
+    }
     if (qhca_qp_connected(qp) && !qp->path_mtu &&
         (xp->win || xp->recv.held || xp->rspq_head != xp->rspq_tail)) {
         return "it has no path MTU";
