@@ -3,7 +3,9 @@
 #include "peer.h"
 #include "adapter/adapter.h"
 #include "godp.h"
+#include "reborn.h"
 #include "steps.h"
+#include "transport/tag_qp.h"
 
 #define MTU 256
 #define TAGS 40
@@ -1329,6 +1331,31 @@ static void another_after_fault(void **state)
     close(&t);
 }
 
+/*
+ * A rendezvous begins with the one packet that requests it, so no QP that works
+ * holds an entry for one: it would begin without regard to the slots left.
+ */
+static void saved_rendezvous(void **state)
+{
+    struct tm t;
+    struct qhca_qp *qp;
+    uint8_t b[MTU];
+
+    (void)state;
+    open(&t);
+    add(&t, 5, 42, EXACT);
+    eager(b, 42, 8, MTU - 16);
+    peer_tx(t.p, .op = SEND_FIRST, .psn = t.psn, .data = b, .len = MTU);
+    cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS, QHCA_CQE_F_TM_MATCH);
+    qp = qhca_qp_get(t.p->e, t.p->qp.qpn);
+    assert_int_equal(qp->tm->kind, QHCA_TM_EAGER);
+    assert_string_equal(node_loads(t.p->n, &t.p->e->cfg), "");
+    qp->tm->kind = QHCA_TM_RNDV;
+    assert_string_not_equal(node_loads(t.p->n, &t.p->e->cfg), "");
+    qp->tm->kind = QHCA_TM_EAGER;
+    close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1355,6 +1382,7 @@ int main(void)
         cmocka_unit_test(before_rts),
         cmocka_unit_test(page_fault),
         cmocka_unit_test(another_after_fault),
+        cmocka_unit_test(saved_rendezvous),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,10 @@ static const char *qp_always(const struct qhca_qp *qp)
     if (qp->tm && qp->tm->kind >= QHCA_TM_EAGER && !xp->recv.held) {
         return "it holds a tag, but no receive";
     }
+    /* The rendezvous begins with the packet, or the QP goes to ERR. */
+    if (live && qp->tm && qp->tm->kind == QHCA_TM_RNDV) {
+        return "it holds a tag for a rendezvous that has not begun";
+    }
     if (xp->recv.held && !qhca_recv_cq(qp)) {
         return "it holds a receive, but has no CQ for it";
     }
