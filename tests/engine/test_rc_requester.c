@@ -633,6 +633,40 @@ static void read_limit_changes(void **state)
     peer_free(p);
 }
 
+/*
+ * A READ that was sent goes on when the limit becomes 0, even if its WQE has to
+ * be fetched again for the addresses.
+ */
+static void read_limit_0_in_flight(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr wr = { .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1, .flags = SIG,
+                      .num_sge = 2 };
+    struct qhca_qpc c = { .max_rd_atomic = 0 };
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        wr.sge[i].addr = PEER_IOVA + 64 * i;
+        wr.sge[i].len = 2;
+        wr.sge[i].lkey = p->mr.key;
+    }
+    peer_post(p, wr, 0, 0);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, READ_REQ, s);
+    peer_expect(p, SEND_ONLY, s + 1);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_MAX_RD_ATOMIC),
+                     QHCA_ST_OK);
+    peer_tx(p, .op = RESP_ONLY, .psn = s, .syn = 0x1f, .data = "0000",
+            .len = 4);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_ack(p, s + 1, 0x1f);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
 /* A long message stops at the window and requests ACKs in time. */
 static void window(void **state)
 {
@@ -1300,6 +1334,7 @@ int main(void)
         cmocka_unit_test(atomics),
         cmocka_unit_test(read_limits),
         cmocka_unit_test(read_limit_changes),
+        cmocka_unit_test(read_limit_0_in_flight),
         cmocka_unit_test(window),
         cmocka_unit_test(window_moves),
         cmocka_unit_test(read_parts),

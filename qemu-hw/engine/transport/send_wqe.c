@@ -175,10 +175,6 @@ static uint8_t swqe_parse(const struct qhca_qp *qp, const uint8_t *p,
 
     unpack_wqe(qp, p, w);
     syn = qhca_swqe_check(qp, w, &status);
-    if (!syn && qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
-        status = QHCA_WC_LOC_QP_OP_ERR;
-        syn = QHCA_SYN_RD_ATOMIC;
-    }
     if (syn) {
         w->len = 0;
         return qhca_swqe_fail(w, status, syn);
@@ -248,6 +244,26 @@ static uint8_t swqe_check_local(struct qhca *e, struct qhca_qp *qp,
     return QHCA_SYN_NONE;
 }
 
+/*
+ * Check what a WQE needs when it begins.  When it is fetched again, the limit of
+ * READs may be 0 already.
+ */
+static void swqe_check_start(struct qhca *e, struct qhca_qp *qp,
+                             struct qhca_swqe *w, const uint8_t *sges)
+{
+    uint8_t syn;
+
+    if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
+        w->len = 0;
+        qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
+        return;
+    }
+    syn = swqe_check_local(e, qp, w, sges);
+    if (syn) {
+        qhca_swqe_fail(w, QHCA_WC_LOC_PROT_ERR, syn);
+    }
+}
+
 bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
@@ -273,11 +289,8 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
         win->snd_index = index;
         memset(&xp->snd_pos, 0, sizeof(xp->snd_pos));
         if (!swqe_parse(qp, win->snd_wqe, w)) {
-            syn = swqe_check_local(e, qp, w, win->snd_wqe +
-                                   qhca_wqe_header(qp, w->opcode));
-            if (syn) {
-                qhca_swqe_fail(w, QHCA_WC_LOC_PROT_ERR, syn);
-            }
+            swqe_check_start(e, qp, w, win->snd_wqe +
+                             qhca_wqe_header(qp, w->opcode));
         }
     }
     w->first_psn = xp->snd_psn;
