@@ -667,6 +667,34 @@ static void read_limit_0_in_flight(void **state)
     peer_free(p);
 }
 
+/* A timeout that is set while packets are in flight applies to them. */
+static void timeout_set_in_flight(void **state)
+{
+    struct qhca_qpc c = { .timeout = 10 };
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t s;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.timeout = 0;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    world_run(&p->w, 1000000000);
+    peer_expect_nothing(p);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_TIMEOUT), QHCA_ST_OK);
+    peer_expect_nothing(p);
+    world_run(&p->w, 5000000);
+    peer_expect(p, SEND_ONLY, s);
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
 /* A long message stops at the window and requests ACKs in time. */
 static void window(void **state)
 {
@@ -1335,6 +1363,7 @@ int main(void)
         cmocka_unit_test(read_limits),
         cmocka_unit_test(read_limit_changes),
         cmocka_unit_test(read_limit_0_in_flight),
+        cmocka_unit_test(timeout_set_in_flight),
         cmocka_unit_test(window),
         cmocka_unit_test(window_moves),
         cmocka_unit_test(read_parts),

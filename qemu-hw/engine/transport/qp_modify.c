@@ -407,6 +407,9 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     if (c->mask & M(MAX_RD_ATOMIC)) {
         qhca_qp_schedule(e, qp);        /* a READ may be waiting for this */
     }
+    if (c->mask & M(TIMEOUT)) {
+        qhca_ack_resume(e, qp, false);  /* packets in flight had no timer */
+    }
     if (!(c->mask & M(STATE))) {
         return QHCA_ST_OK;
     }
