@@ -4,6 +4,7 @@
 #include "reborn.h"
 #include "steps.h"
 #include "adapter/adapter.h"
+#include "transport/rc.h"
 
 #define MTU 256
 
@@ -851,6 +852,31 @@ static void read_again_meanwhile(void **state)
     peer_free(p);
 }
 
+/* The same if its peer is on this adapter, and the loopback ring is full. */
+static void acknowledged_to_itself(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    struct qhca_xport_dev *xd = p->e->xd;
+    uint64_t acks = qhca_stat(p->e, QHCA_STAT_ROCE_ACK_TX);
+    uint8_t *f;
+
+    (void)state;
+    memcpy(qp->av.dgid, xd->gids[p->a.gid_index].gid, sizeof(qp->av.dgid));
+    memset(qp->av.dmac, 0, sizeof(qp->av.dmac));
+    while ((f = qhca_loop_slot(p->e)) != NULL) {
+        memset(f, 0, 64);
+        qhca_loop_commit(p->e, 64);
+    }
+    qhca_owe_ack(p->e, qp, psn0(p));
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    p->qp.qpn = 0;
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_ACK_TX), acks + 1);
+    peer_run(p);
+    assert_int_equal(peer_waiting(p), 0);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -858,6 +884,7 @@ int main(void)
         cmocka_unit_test(coalesced_acks),
         cmocka_unit_test(acknowledged_by_the_dead),
         cmocka_unit_test(last_words),
+        cmocka_unit_test(acknowledged_to_itself),
         cmocka_unit_test(out_of_sequence),
         cmocka_unit_test(duplicates),
         cmocka_unit_test(not_ready),

@@ -5,11 +5,16 @@
  */
 #include "transport/rc.h"
 
+/* Slots kept free for the last responses of QPs: see last_acks.c. */
+#define LAST_SLOTS      16
+
 uint8_t *qhca_loop_slot(struct qhca *e)
 {
     struct qhca_xport_dev *xd = e->xd;
+    uint32_t slots = xd->parting ? QHCA_LOOP_SLOTS :
+                                   QHCA_LOOP_SLOTS - LAST_SLOTS;
 
-    if (xd->loop_head - xd->loop_tail == QHCA_LOOP_SLOTS) {
+    if (xd->loop_head - xd->loop_tail >= slots) {
         xd->loop_full = true;
         return NULL;
     }
