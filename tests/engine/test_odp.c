@@ -511,6 +511,32 @@ static void read_response(void **state)
     end(&t);
 }
 
+/* A response that is due before a NAK still waits in ERR, and the NAK with it. */
+static void read_before_nak(void **state)
+{
+    struct qhca_page_fault f;
+    struct peer *p;
+    struct t t;
+    uint32_t s;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &flat);
+    p = t.p;
+    s = p->a.rq_psn;
+    peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA, .rkey = t.mr.key,
+            .dmalen = 2 * MTU);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 0, 2 * MTU, false);
+    peer_tx(p, .op = SEND_LAST, .psn = s + 2, .data = "x", .len = 1);
+    assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+    peer_expect_nothing(p);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
+    peer_expect(p, RESP_FIRST, s);
+    peer_expect(p, RESP_LAST, s + 1);
+    peer_expect_aeth(p, 0x61, s + 2);
+    peer_expect_nothing(p);
+    end(&t);
+}
+
 /* Both directions wait at once, and resume one by one. */
 static void all_sides(void **state)
 {
@@ -806,6 +832,7 @@ int main(void)
         cmocka_unit_test(request_fails),
         cmocka_unit_test(impatient_peer),
         cmocka_unit_test(read_response),
+        cmocka_unit_test(read_before_nak),
         cmocka_unit_test(all_sides),
         cmocka_unit_test(waiting_ends),
         cmocka_unit_test(invalidation),
