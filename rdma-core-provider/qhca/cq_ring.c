@@ -104,20 +104,37 @@ static void qhca_cq_drop(struct qhca_cq *cq,
 		qhca_unlock(&srq->lock);
 }
 
-/* Removes the CQEs of a QP that is destroyed, or back in RESET, from @cq. */
+/* Removes the CQEs of a QP that is back in RESET from @cq. */
 void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
+{
+	qhca_lock(&cq->lock);
+	qhca_cq_drop(cq, qhca_cqe_of_qp, qp, qp->srq);
+	qhca_unlock(&cq->lock);
+}
+
+/*
+ * The same for a QP that is destroyed.  The device writes no more CQEs of it;
+ * if it does, polling finds the QP in the table until it has left, but no
+ * longer accepts them.  So @cq does not refer to it again.
+ */
+void qhca_cq_forget(struct qhca_cq *cq, struct qhca_qp *qp)
 {
 	qhca_lock(&cq->lock);
 	qhca_cq_drop(cq, qhca_cqe_of_qp, qp, qp->srq);
 	if (cq->last_qp == qp)
 		cq->last_qp = NULL;
+	if (qp->recv_cq == cq)
+		qp->recv_cq = NULL;
+	if (qp->send_cq == cq)
+		qp->send_cq = NULL;
 	qhca_unlock(&cq->lock);
 }
 
-/* Removes the CQEs of a destroyed SRQ from @cq, its own CQ. */
-void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq)
+/* The same for a destroyed SRQ and @cq, its own CQ. */
+void qhca_cq_forget_srq(struct qhca_cq *cq, struct qhca_srq *srq)
 {
 	qhca_lock(&cq->lock);
 	qhca_cq_drop(cq, qhca_cqe_of_srq, srq, NULL);
+	srq->cq = NULL;
 	qhca_unlock(&cq->lock);
 }

@@ -67,6 +67,7 @@ static inline struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
 /* cq_ring.c */
 int qhca_cq_gone(struct qhca_cq *cq);
 void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
-void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
+void qhca_cq_forget(struct qhca_cq *cq, struct qhca_qp *qp);
+void qhca_cq_forget_srq(struct qhca_cq *cq, struct qhca_srq *srq);
 
 #endif /* QHCA_CQ_H */

@@ -339,19 +339,13 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
-/* Removes the CQEs of @qp from its CQs. */
-static void qhca_qp_clean_cqs(struct qhca_qp *qp)
+/* A QP (or WQ) in RESET has counters of 0 on both sides, and no CQEs. */
+void qhca_qp_reset(struct qhca_qp *qp)
 {
 	if (qp->recv_cq)
 		qhca_cq_clean(qp->recv_cq, qp);
 	if (qp->send_cq && qp->send_cq != qp->recv_cq)
 		qhca_cq_clean(qp->send_cq, qp);
-}
-
-/* A QP (or WQ) in RESET has counters of 0 on both sides. */
-void qhca_qp_reset(struct qhca_qp *qp)
-{
-	qhca_qp_clean_cqs(qp);
 
 	if (qp->sq.ring) {
 		qhca_lock(&qp->sq.lock);
@@ -405,8 +399,11 @@ int qhca_destroy_qp(struct ibv_qp *ibv_qp)
 
 	qhca_idr_leave(&ctx->qps);
 	ret = ibv_cmd_destroy_qp(ibv_qp);
-	if (!ret)
-		qhca_qp_clean_cqs(qp);
+	if (!ret && qp->recv_cq)
+		qhca_cq_forget(qp->recv_cq, qp);
+	/* NULL now if it was the same. */
+	if (!ret && qp->send_cq)
+		qhca_cq_forget(qp->send_cq, qp);
 	/* RSS QPs and XRC targets are not in the table. */
 	qhca_idr_left(&ctx->qps, qp->qpn, ret ? NULL : qp);
 	if (ret)

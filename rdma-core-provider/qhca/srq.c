@@ -256,7 +256,7 @@ int qhca_destroy_srq(struct ibv_srq *ibv_srq)
 		qhca_idr_leave(&ctx->srqs);
 		ret = ibv_cmd_destroy_srq(ibv_srq);
 		if (!ret)
-			qhca_cq_clean_srq(srq->cq, srq);
+			qhca_cq_forget_srq(srq->cq, srq);
 		qhca_idr_left(&ctx->srqs, srq->srqn, ret ? NULL : srq);
 	}
 	if (ret)

@@ -147,7 +147,7 @@ int qhca_destroy_wq(struct ibv_wq *ibv_wq)
 	qhca_idr_leave(&ctx->qps);
 	ret = ibv_cmd_destroy_wq(ibv_wq);
 	if (!ret)
-		qhca_cq_clean(wq->as_qp.recv_cq, &wq->as_qp);
+		qhca_cq_forget(wq->as_qp.recv_cq, &wq->as_qp);
 	qhca_idr_left(&ctx->qps, wq->as_qp.qpn, ret ? NULL : &wq->as_qp);
 	if (ret)
 		return ret;

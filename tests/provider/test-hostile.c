@@ -4,6 +4,9 @@
  * the provider accesses only the memory of its queues.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +86,50 @@ static void test_srq_of_another_cq(void **state)
     assert_int_equal(qhca_destroy_srq(srq), 0);
     assert_int_equal(qhca_destroy_cq(&other->vcq.cq), 0);
     assert_int_equal(qhca_destroy_cq(&cq->vcq.cq), 0);
+    assert_int_equal(qhca_dealloc_pd(pd), 0);
+}
+
+static void *destroy_qp(void *qp)
+{
+    return (void *)(intptr_t)qhca_destroy_qp(qp);
+}
+
+/*
+ * A completion of a QP that is being destroyed, on a CQ that is clean already:
+ * the CQ referred to the QP again, and later to freed memory.
+ */
+static void test_qp_being_destroyed(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *recv_cq = fake_cq(16), *send_cq = fake_cq(16);
+    struct ibv_qp_init_attr attr = {
+        .send_cq = &send_cq->vcq.cq, .recv_cq = &recv_cq->vcq.cq,
+        .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1 },
+    };
+    struct ibv_qp *qp = qhca_create_qp(pd, &attr);
+    struct qhca_cqe late;
+    pthread_t thread;
+    struct ibv_wc wc;
+    void *ret;
+
+    assert_non_null(qp);
+    late = cqe(to_qqp(qp)->qpn, QHCA_CQE_OP_RECV);
+    fake_cqe(recv_cq, 0, late);
+    /* as if the application were polling this CQ */
+    qhca_lock(&send_cq->lock);
+    assert_int_equal(pthread_create(&thread, NULL, destroy_qp, qp), 0);
+    while (atomic_load(&recv_cq->ci) != 1) {
+        sched_yield();
+    }
+    fake_cqe(recv_cq, 1, late);
+    assert_int_equal(qhca_poll_cq(&recv_cq->vcq.cq, 1, &wc), 0);
+    qhca_unlock(&send_cq->lock);
+    pthread_join(thread, &ret);
+    assert_null(ret);
+    fake_cqe(recv_cq, 2, late);
+    assert_int_equal(qhca_poll_cq(&recv_cq->vcq.cq, 1, &wc), 0);
+    assert_int_equal(qhca_destroy_cq(&send_cq->vcq.cq), 0);
+    assert_int_equal(qhca_destroy_cq(&recv_cq->vcq.cq), 0);
     assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
@@ -212,6 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_qp_of_another_cq, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_qp_being_destroyed, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_srq_of_another_cq, setup,
                                         teardown),
