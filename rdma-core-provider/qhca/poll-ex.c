@@ -26,6 +26,7 @@ static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
 {
 	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
 	struct qhca_retired retired = {};
+	uint32_t left = 1U << cq->shift;
 	struct qhca_cqe *cqe;
 	uint32_t ci;
 	bool known;
@@ -33,7 +34,8 @@ static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
 	do {
 		ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 		cqe = qhca_cq_peek(cq, ci);
-		if (!cqe)
+		/* A lap at most, as in qhca_poll_cq(). */
+		if (!cqe || !left--)
 			return ENOENT;
 		cq->cur = *cqe;
 		known = qhca_cqe_retire(cq, &cq->cur, ci, &retired);

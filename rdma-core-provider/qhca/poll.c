@@ -282,7 +282,8 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 
 	qhca_lock(&cq->lock);
 	start = atomic_load_explicit(&cq->ci, memory_order_relaxed);
-	for (ci = start; n < num; ci++) {
+	/* A lap at most: a device that keeps writing must not hold us here. */
+	for (ci = start; n < num && ci - start < 1U << cq->shift; ci++) {
 		cqe = qhca_cq_peek(cq, ci);
 		if (!cqe)
 			break;

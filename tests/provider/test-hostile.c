@@ -133,6 +133,55 @@ static void test_qp_being_destroyed(void **state)
     assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
+static _Atomic bool started, stop;
+
+/* Completes what nobody posted, as fast as the application polls. */
+static void *flood(void *arg)
+{
+    struct qhca_cq *cq = arg;
+    uint32_t depth = 1U << cq->shift, prod = depth;
+
+    atomic_store(&started, true);
+    while (!atomic_load(&stop)) {
+        if (prod - atomic_load(&cq->ci) < depth) {
+            fake_cqe(cq, prod++, cqe(0xabcdef, QHCA_CQE_OP_SEND));
+        }
+    }
+    return NULL;
+}
+
+/*
+ * A device that never stops writing does not keep the application in a call. An
+ * error is only likely to be found: that depends on the threads' speed.
+ */
+static void test_flood(void **state)
+{
+    struct ibv_cq_init_attr_ex attr = { .cqe = 4096 };
+    struct ibv_cq_ex *ex = qhca_create_cq_ex(fake.context, &attr);
+    struct ibv_poll_cq_attr poll = {};
+    struct qhca_cq *cq = to_qcq_ex(ex);
+    uint32_t depth = 1U << cq->shift, i;
+    pthread_t thread;
+    struct ibv_wc wc;
+
+    atomic_store(&stop, false);
+    for (i = 0; i < depth; i++) {
+        fake_cqe(cq, i, cqe(0xabcdef, QHCA_CQE_OP_SEND));
+    }
+    assert_int_equal(pthread_create(&thread, NULL, flood, cq), 0);
+    while (!atomic_load(&started)) {
+        sched_yield();
+    }
+    assert_int_equal(ex->start_poll(ex, &poll), ENOENT);
+    assert_in_range(atomic_load(&cq->ci), 0, depth);
+    i = atomic_load(&cq->ci);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    assert_in_range(atomic_load(&cq->ci) - i, 0, depth);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(qhca_destroy_cq(&cq->vcq.cq), 0);
+}
+
 /* "A WQE of your send queue was lost", to a QP that has none, and to a WQ. */
 static void test_lost_wqe_without_a_ring(void **state)
 {
@@ -262,6 +311,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_qp_being_destroyed, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
         cmocka_unit_test_setup_teardown(test_srq_of_another_cq, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_lost_wqe_without_a_ring, setup,
