@@ -106,6 +106,8 @@ static int odp_range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 	unsigned long last = (va + len - 1 - start) >> umem->page_shift;
 	int n = 0;
 
+	/* what the pages contain, before the device can find them */
+	dma_wmb();
 	for (; page <= last; page++) {
 		__le64 *entry = odp_range_entry(r, page);
 		u64 old = le64_to_cpu(*entry);
