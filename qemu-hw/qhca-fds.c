@@ -6,32 +6,60 @@
 #include "qemu/thread.h"
 #include "qhca-fds.h"
 
-/* Threads that wait in close() before no more peers are accepted. */
+/* Files that wait to be closed before no more peers are accepted. */
 #define QHCA_FDS_CLOSING        32
 /* More messages than a socket holds (net.unix.max_dgram_qlen). */
 #define QHCA_FDS_UNREAD         1000
 
+/* What a thread closes. */
+typedef struct QhcaFdsClosing {
+    unsigned n;
+    int fd[];
+} QhcaFdsClosing;
+
 static unsigned qhca_fds_closing;
 
-static void *qhca_fds_closer(void *fd)
+static void *qhca_fds_closer(void *opaque)
 {
-    close(GPOINTER_TO_INT(fd));
-    qatomic_dec(&qhca_fds_closing);
+    QhcaFdsClosing *c = opaque;
+    unsigned i;
+
+    for (i = 0; i < c->n; i++) {
+        close(c->fd[i]);
+        qatomic_dec(&qhca_fds_closing);
+    }
+    g_free(c);
     return NULL;
 }
 
-void qhca_fds_close(int fd)
+static void qhca_fds_close_later(const int *fd, unsigned n)
 {
+    QhcaFdsClosing *c = g_malloc(sizeof(*c) + n * sizeof(*fd));
     QemuThread thread;
 
-    /* A memory file: nothing can delay that. */
-    if (fcntl(fd, F_GET_SEALS) >= 0) {
-        close(fd);
-        return;
+    c->n = n;
+    memcpy(c->fd, fd, n * sizeof(*fd));
+    qatomic_add(&qhca_fds_closing, n);
+    qemu_thread_create(&thread, "qhca-close", qhca_fds_closer, c,
+                       QEMU_THREAD_DETACHED);
+}
+
+void qhca_fds_close(int *fd, unsigned n)
+{
+    unsigned i, left = 0;
+
+    for (i = 0; i < n; i++) {
+        /* A memory file: nothing can delay that. */
+        if (fcntl(fd[i], F_GET_SEALS) >= 0) {
+            close(fd[i]);
+        } else {
+            fd[left++] = fd[i];
+        }
     }
-    qatomic_inc(&qhca_fds_closing);
-    qemu_thread_create(&thread, "qhca-close", qhca_fds_closer,
-                       GINT_TO_POINTER(fd), QEMU_THREAD_DETACHED);
+    /* Not a thread for each: there may be no more than some thousands. */
+    if (left) {
+        qhca_fds_close_later(fd, left);
+    }
 }
 
 bool qhca_fds_full(void)
@@ -63,18 +91,30 @@ ssize_t qhca_fds_receive(int sock, void *buf, size_t len, int *fd, unsigned *n,
     return got;
 }
 
+/* Has the next message descriptors?  It stays in the socket. */
+static bool qhca_fds_waiting(int sock)
+{
+    char buf[1];
+    struct iovec iov = { .iov_base = buf, .iov_len = sizeof(buf) };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    return recvmsg(sock, &msg, MSG_DONTWAIT | MSG_PEEK) >= 0 &&
+           (msg.msg_flags & MSG_CTRUNC);
+}
+
 ssize_t qhca_fds_recv(int sock, void *buf, size_t len)
 {
     int fd[QHCA_FDS_MESSAGE];
-    unsigned n, i;
-    bool cut;
-    ssize_t got = qhca_fds_receive(sock, buf, len, fd, &n, &cut);
-    int error = errno;
+    unsigned n = 0;
+    bool cut, refuse = qhca_fds_full() && qhca_fds_waiting(sock);
+    ssize_t got = refuse ? -1 :
+                  qhca_fds_receive(sock, buf, len, fd, &n, &cut);
 
-    for (i = 0; i < n; i++) {
-        qhca_fds_close(fd[i]);
+    if (refuse || n) {
+        qhca_fds_close(fd, n);
+        errno = EPROTO;
+        return -1;
     }
-    errno = error;
     return got;
 }
 
@@ -86,7 +126,11 @@ void qhca_fds_close_socket(int sock)
     /* No more messages come.  Of those that have, some may be empty. */
     shutdown(sock, SHUT_RDWR);
     for (i = 0; i < QHCA_FDS_UNREAD; i++) {
-        if (qhca_fds_recv(sock, buf, sizeof(buf)) < 0) {
+        if (qhca_fds_waiting(sock)) {
+            qhca_fds_close_later(&sock, 1);     /* and what it has */
+            return;
+        }
+        if (recv(sock, buf, sizeof(buf), MSG_DONTWAIT) < 0) {
             break;
         }
     }

@@ -13,9 +13,10 @@
 #define QHCA_FDS_MESSAGE        253
 
 /**
- * Close a descriptor that a peer has passed, without waiting for it.
+ * Close the @n descriptors of a message, without waiting for it.
+ * @fd: is changed
  */
-void qhca_fds_close(int fd);
+void qhca_fds_close(int *fd, unsigned n);
 
 /**
  * Receive a message and its descriptors, without blocking.
@@ -32,17 +33,20 @@ ssize_t qhca_fds_receive(int sock, void *buf, size_t len, int *fd, unsigned *n,
                          bool *cut);
 
 /**
- * The same for a message that should have no descriptors: they are closed.
+ * The same for a message that must have no descriptors: else they are closed,
+ * or stay in the socket, and the error is EPROTO.  Read no more then.
  */
 ssize_t qhca_fds_recv(int sock, void *buf, size_t len);
 
 /**
- * Close a socket, and the descriptors of messages that have not been read.
+ * Close a socket, and the descriptors of messages that have not been read: in a
+ * thread, if there are any.
  */
 void qhca_fds_close_socket(int sock);
 
 /**
- * Is the number that are still being closed a reason to accept no more?
+ * Is the number that are still being closed a reason to accept no more?  Each
+ * takes part of a limit, of descriptors or of threads.
  */
 bool qhca_fds_full(void);
 

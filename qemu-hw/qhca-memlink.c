@@ -295,7 +295,7 @@ static void qhca_memlink_drop(QhcaMemlinkPeer *p)
     }
 }
 
-/* Has the peer shut the socket down?  Else read a bell. */
+/* Has the peer shut the socket down, or broken a rule?  Else read a bell. */
 static bool qhca_memlink_closed(QhcaMemlinkPeer *p, bool *bell)
 {
     char buf[8];
@@ -684,10 +684,15 @@ static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
     const char *wrong = "it closed the connection";
     QhcaMemlinkHello h;
     int fd[QHCA_FDS_MESSAGE];
-    unsigned n, i;
+    unsigned n;
     bool cut;
-    ssize_t len = qhca_fds_receive(p->fd, &h, sizeof(h), fd, &n, &cut);
+    ssize_t len;
 
+    if (qhca_fds_full()) {
+        qhca_memlink_drop(p);   /* it may try again */
+        return false;
+    }
+    len = qhca_fds_receive(p->fd, &h, sizeof(h), fd, &n, &cut);
     if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }
@@ -696,9 +701,7 @@ static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
         wrong = cut ? "its hello is too long" :
                 qhca_memlink_take_hello(p, &h, len, fd, n);
     }
-    for (i = 0; i < n; i++) {
-        qhca_fds_close(fd[i]);
-    }
+    qhca_fds_close(fd, n);
     if (wrong) {
         if (len > 0 && qhca_memlink_warns(p->m, wrong)) {
             warn_report("qhca: no memory link to a peer: %s", wrong);

@@ -94,6 +94,9 @@ class End:
     def files(self) -> int:
         return len(os.listdir(f"/proc/{self.m.process.pid}/fd"))
 
+    def threads(self) -> int:
+        return len(os.listdir(f"/proc/{self.m.process.pid}/task"))
+
     def socket(self) -> Path:
         return self.folder / self.mac.replace(":", "")
 
@@ -246,6 +249,7 @@ class Lingering:
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.sock = socket.create_connection(server.getsockname())
             self.peer = server.accept()[0]
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
         self.port = f":{self.sock.getsockname()[1]:04X}"
         self.sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):

@@ -542,6 +542,25 @@ def test_descriptor_that_takes_long_to_close(victim, how):
     peer.close()
 
 
+def test_many_descriptors_that_take_long_to_close(victim):
+    """A thread for each could be more than there may be. A peer that passes them is cut off."""
+    peer, slow = Peer(victim).hello().answer(), [Lingering() for _ in range(100)]
+    before = victim.threads()
+    victim.suspend(True)                    # it must close its descriptors after us
+    socket.send_fds(peer.sock, [b"!"], [each.sock.fileno() for each in slow])
+    socket.send_fds(peer.sock, [b"!"], [each.sock.fileno() for each in slow])
+    for each in slow:
+        each.sock.close()
+    victim.suspend(False)
+    assert peer.cut_off()
+    until(lambda: any(each.closing() for each in slow), "the last descriptor to be closed")
+    assert victim.threads() <= before + 2
+    victim.adapter.command(C.QHCA_CMD_NOP)
+    for each in slow:
+        each.peer.close()
+    peer.close()
+
+
 def test_garbage_in_the_ring(victim):
     """For any contents of the ring: the link is cut, and nothing else happens."""
     dice = random.Random(7)

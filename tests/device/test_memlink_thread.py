@@ -9,8 +9,9 @@ import pytest
 from test_memlink import (folder, lab, pair, test_another_with_the_same_address,  # noqa: F401
                           test_bells_without_end, test_break, test_copy_that_ends, test_data,
                           test_descriptor_that_takes_long_to_close, test_link_that_ends_during_a_copy,
-                          test_live_migration, test_peer_killed, test_reset, test_snapshot,
-                          test_stop_and_cont, test_three_adapters, test_two_adapters_of_one_machine,
+                          test_live_migration, test_many_descriptors_that_take_long_to_close,
+                          test_peer_killed, test_reset, test_snapshot, test_stop_and_cont,
+                          test_three_adapters, test_two_adapters_of_one_machine,
                           test_unplug, test_what_is_named_is_revoked, victim)
 from machine import Machine, until
 from test_unplug import Slot, unplug
