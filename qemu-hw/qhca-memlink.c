@@ -464,6 +464,8 @@ static void qhca_memlink_unlisten(QhcaMemlink *m)
         qhca_memlink_address(m, m->name, &to);
         unlink(to.sun_path);
         qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
+        /* It may have other names: no more connections come. */
+        shutdown(m->fd, SHUT_RDWR);
         while ((fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
             qhca_fds_close_socket(fd);
         }

@@ -14,6 +14,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -559,6 +560,31 @@ def test_many_descriptors_that_take_long_to_close(victim):
     for each in slow:
         each.peer.close()
     peer.close()
+
+
+def test_connections_without_end(lab):
+    """A peer connects all the time, by another name of the socket, while that is removed."""
+    end = lab(1, "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+              "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp", start=False)
+    other, over = end.folder / "other", threading.Event()
+    os.link(end.socket(), other)
+
+    def knock() -> None:
+        while not over.wait(0):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+                sock.setblocking(False)
+                with contextlib.suppress(OSError):
+                    sock.connect(str(other))
+
+    knocks = [threading.Thread(target=knock, daemon=True) for _ in range(2)]
+    for each in knocks:
+        each.start()
+    try:
+        unplug(Slot(end.m))
+    finally:
+        over.set()
+        for each in knocks:
+            each.join()
 
 
 def test_garbage_in_the_ring(victim):
