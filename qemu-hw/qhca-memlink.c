@@ -984,7 +984,7 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
     if (!connect(fd, (struct sockaddr *)&to, sizeof(to))) {
         error_setg(errp, "qhca: memlink: %s is in use: two adapters have the "
                    "same MAC address", to.sun_path);
-        close(fd);
+        qhca_fds_close_socket(fd);
         return false;
     }
     if (errno == ECONNREFUSED) {
