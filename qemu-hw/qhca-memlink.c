@@ -446,6 +446,26 @@ static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
                     name) < sizeof(to->sun_path);
 }
 
+/*
+ * connect() follows symbolic links, and a file system in user space that one of
+ * them leads to may never answer.
+ */
+static bool qhca_memlink_connect_to(int sock, const char *path)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int err;
+
+    if (file < 0) {
+        return false;
+    }
+    snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d", file);
+    err = connect(sock, (struct sockaddr *)&to, sizeof(to)) ? errno : 0;
+    close(file);
+    errno = err;
+    return !err;
+}
+
 /* Is it the other end of a migration, with our MAC address, on this host? */
 static bool qhca_memlink_elsewhere(void)
 {
@@ -930,7 +950,7 @@ static void qhca_memlink_connect(QhcaMemlink *m, const char *name)
         return;
     }
     if (!qhca_memlink_address(m, name, &to) ||
-        connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+        !qhca_memlink_connect_to(fd, to.sun_path) ||
         !qhca_memlink_same_user(fd)) {
         qhca_fds_close_socket(fd);      /* without an adapter, or busy */
         return;
@@ -981,7 +1001,7 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
         return false;
     }
     /* The socket of an earlier process, or of another adapter? */
-    if (!connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+    if (qhca_memlink_connect_to(fd, to.sun_path)) {
         error_setg(errp, "qhca: memlink: %s is in use: two adapters have the "
                    "same MAC address", to.sun_path);
         qhca_fds_close_socket(fd);
