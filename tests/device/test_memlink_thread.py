@@ -13,8 +13,11 @@ from test_memlink import (folder, lab, pair, test_another_with_the_same_address,
                           test_peer_killed, test_reset, test_snapshot, test_stop_and_cont,
                           test_three_adapters, test_two_adapters_of_one_machine,
                           test_unplug, test_what_is_named_is_revoked, victim)
+from adapter import MSIX_TABLE
+from layout import C
 from machine import Machine, until
-from test_unplug import Slot, unplug
+from memlink import Route
+from test_unplug import ECAM, INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
 
 pytestmark = pytest.mark.once("what leaves the wire passes no observer")
 
@@ -39,6 +42,30 @@ def test_one_for_each_adapter(lab):  # noqa: F811
     assert threads(a.m) == 1
     unplug(slot)
     until(lambda: threads(a.m) == 0, "the thread's end")
+
+
+def test_message_that_unplugs_its_sender(lab):  # noqa: F811
+    """An interrupt that the thread raises, aimed at the slot's power control."""
+    a = lab(1)
+    b = lab(2, "-name", "b,debug-threads=on",
+            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+            "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp", start=False)
+    slot = Slot(b.m)
+    b.m.out32(0xCF8, 0x80000060)
+    b.m.out32(0xCFC, ECAM | 1)
+    b.start(slot.adapter)
+    route = Route(a, b, timeout=10, retry_cnt=1).up()
+    b.m.qmp("device_del", id="q")
+    b.m.clock_step(6_000_000_000)
+    entry = MSIX_TABLE + 16                 # that of the CQ's EQ
+    b.m.store(entry, ECAM + (3 << 15) + slot.exp + SLOT_CONTROL, 4)
+    b.m.store(entry + 8, POWER_OFF | INDICATOR_OFF | 0xC0, 4)
+    b.cq.arm()
+    route.post(C.QHCA_WQE_SEND, 64)
+    assert b.m.wait_event("DEVICE_DELETED")["data"]["device"] == "q"
+    until(lambda: threads(b.m) == 0, "the thread's end")
+    assert not b.socket().exists()
+    b.m.qmp("query-status")
 
 
 def test_without_links():
