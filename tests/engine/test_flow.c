@@ -441,12 +441,40 @@ static void copies_end(void **state)
     }
 }
 
+/* Copies end, but the search goes on: a later rule still takes the frame. */
+static void copies_and_drop(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct qhca_flow r = flow_dmac(&b->qp[0], b->g.n->mac);
+    uint32_t num[QHCA_FLOW_COPIES_MAX + 1];
+    uint8_t frame[FRAME];
+    unsigned i, first;
+
+    make_frame(frame, b->g.n->mac);
+    for (first = 0; first < 2; first++) {
+        r.flags = QHCA_FLOW_F_DONT_TRAP;
+        r.priority = 0;
+        for (i = first; i < QHCA_FLOW_COPIES_MAX; i++) {
+            num[i] = add_flow(b, &r);
+        }
+        r.flags = QHCA_FLOW_F_DROP;
+        r.priority = 1;
+        num[i] = add_flow(b, &r);
+        assert_int_equal(arrive(f, frame, FRAME), 0);
+        assert_int_equal(got_eth(b), 0);
+        for (i = first; i <= QHCA_FLOW_COPIES_MAX; i++) {
+            del_flow(b, num[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIX(fields), FIX(odd_frames), FIX(priorities), FIX(copies),
         FIX(defaults), FIX(sniffer), FIX(commands), FIX(many_rules),
-        FIX(copies_end),
+        FIX(copies_end), FIX(copies_and_drop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

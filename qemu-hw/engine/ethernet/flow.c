@@ -89,14 +89,17 @@ static bool flow_step(struct qhca *e)
 }
 
 /*
- * The first NORMAL rule after order @after that @k matches.  A guest can give
+ * The first NORMAL rule after order @after that @k matches; with @full, the
+ * first that takes the frame, as there are no more copies.  A guest can give
  * all its rules the same hash, so each rule compared has a cost; *@lost is set
  * if the limit is reached.
  */
 static struct rule *flow_next_rule(struct qhca *e,
                                    const struct qhca_flow_match *k,
-                                   uint64_t after, bool accepted, bool *lost)
+                                   uint64_t after, bool accepted, bool full,
+                                   bool *lost)
 {
+    uint8_t not = full ? QHCA_FLOW_F_DONT_TRAP : 0;
     struct qhca_flows *f = e->eth->flows;
     struct rule *best = NULL, *r;
     struct qhca_flow_match masked;
@@ -112,7 +115,7 @@ static struct rule *flow_next_rule(struct qhca *e,
         *lost = !flow_step(e);
         for (r = *bucket_of(f, g, &masked); r && !*lost; r = r->next) {
             if (r->order > after && flow_same(r, g, &masked) &&
-                flow_applies(r, accepted)) {
+                flow_applies(r, accepted) && !(r->flags & not)) {
                 if (!best || r->order < best->order) {
                     best = r;
                 }
@@ -161,7 +164,8 @@ static void flow_give_twins(struct qhca *e, struct rule *r,
 
 /*
  * Deliver to the QP of the best rule and to those of equivalent rules (same
- * match and priority).  After a DONT_TRAP rule, continue with the next best.
+ * match and priority).  After a DONT_TRAP rule, continue with the next best:
+ * also after the last copy, since a later rule may have to take the frame.
  * Returns true if a rule consumed the frame.
  */
 static bool flow_by_rules(struct qhca *e, const struct qhca_eth_frame *f,
@@ -172,10 +176,12 @@ static bool flow_by_rules(struct qhca *e, const struct qhca_eth_frame *f,
     bool lost = false;
     struct rule *r;
 
-    while (copies < QHCA_FLOW_COPIES_MAX &&
-           (r = flow_next_rule(e, &f->k, after, accepted, &lost))) {
-        flow_give(e, r, f);
-        copies++;
+    while ((r = flow_next_rule(e, &f->k, after, accepted,
+                               copies == QHCA_FLOW_COPIES_MAX, &lost))) {
+        if (copies < QHCA_FLOW_COPIES_MAX) {
+            flow_give(e, r, f);
+            copies++;
+        }
         after = r->order;
         if (!(r->flags & QHCA_FLOW_F_DONT_TRAP)) {
             flow_give_twins(e, r, f, accepted, copies);
