@@ -462,12 +462,53 @@ static void not_a_roce_qp(void **state)
     assert_int_equal(gqp_destroy(&ud), QHCA_ST_OK);
 }
 
+/* Does the frame of @len bytes with this ethertype complete with success? */
+static bool sends(struct fix *f, uint16_t type, uint32_t len)
+{
+    struct side *a = &f->s[0];
+    uint8_t frame[SLOT];
+    struct qhca_cqe c;
+
+    make_frame(frame, other);
+    memset(frame + FRAME, 0, sizeof(frame) - FRAME);
+    memmove(frame + 16, frame + 12, FRAME - 16);
+    put16(frame + 12, type);
+    put16(frame + 14, 5);
+    send_raw(f, a, &a->qp[0], frame, len, SIG);
+    assert_true(gcq_poll(&a->cq, &c));
+    if (c.status == QHCA_WC_SUCCESS) {
+        return true;
+    }
+    assert_int_equal(c.status, QHCA_WC_LOC_LEN_ERR);
+    assert_int_equal(gqp_state(&a->qp[0], QHCA_QPS_RTS), QHCA_ST_OK);
+    return false;
+}
+
+/* The port's MTU: one VLAN tag, of either kind, does not count. */
+static void mtu(void **state)
+{
+    struct fix *f = *state;
+    struct qhca_port port = { .mtu = 1000 };
+    struct gcmd c = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_MTU,
+    };
+
+    guest_must(&f->s[0].g, &c);
+    assert_true(sends(f, 0x88b5, 1014));
+    assert_false(sends(f, 0x88b5, 1015));
+    assert_true(sends(f, 0x8100, 1018));
+    assert_false(sends(f, 0x8100, 1019));
+    assert_true(sends(f, 0x88a8, 1018));
+    assert_false(sends(f, 0x88a8, 1019));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
         FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
-        FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp),
+        FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp), FIX(mtu),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
     uint8_t *frame = e->eth->eth_frame, syn;
     struct qhca_sgpos pos = { 0 };
     uint32_t header = QHCA_ETH_HLEN;
+    uint16_t type;
 
     if (p[1] & QHCA_WQE_F_INLINE) {
         memcpy(frame, data, len);
@@ -29,7 +30,9 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
             return syn;
         }
     }
-    if (qhca_get_be16(frame + 12) == QHCA_ETHERTYPE_VLAN) {
+    /* as in qhca_eth_fits() */
+    type = qhca_get_be16(frame + 12);
+    if (type == QHCA_ETHERTYPE_VLAN || type == QHCA_ETHERTYPE_SERVICE_VLAN) {
         header += QHCA_VLAN_HLEN;
     }
     if (len > header + e->mtu) {
