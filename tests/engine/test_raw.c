@@ -503,12 +503,32 @@ static void mtu(void **state)
     assert_false(sends(f, 0x88a8, 1019));
 }
 
+/* A frame that ends within its tag is refused, as from the wire. */
+static void own_cut(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0];
+    uint64_t errors = stat(a, QHCA_STAT_ETH_RX_ERRORS);
+    uint8_t frame[FRAME];
+    unsigned len;
+
+    make_frame(frame, a->g.n->mac);
+    put16(frame + 12, 0x8100);
+    for (len = 14; len < 18; len++) {
+        send_raw(f, a, &a->qp[0], frame, len, 0);
+        world_inject(&f->w, 0, frame, len);
+    }
+    assert_int_equal(got_eth(a), 0);
+    assert_int_equal(stat(a, QHCA_STAT_ETH_RX_ERRORS), errors + 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
         FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
         FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp), FIX(mtu),
+        FIX(own_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,15 +57,18 @@ static bool raw_transmit(struct qhca *e, uint32_t len)
     }
     qhca_count(e, QHCA_STAT_RAW_TX_PACKETS);
     e->stats[QHCA_STAT_RAW_TX_BYTES] += len;
-    if (own || frame[0] & 1) {
-        qhca_eth_frame_parse(e, &f, frame, len);
+    if (own && e->sniff) {
+        e->sniff(e, frame, len);
     }
-    if (own) {
-        if (e->sniff) {
-            e->sniff(e, frame, len);
-        }
+    if (!own && !(frame[0] & 1)) {
+        return true;
+    }
+    qhca_eth_frame_parse(e, &f, frame, len);
+    if (qhca_headers_cut(&f.h)) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);     /* as from the wire */
+    } else if (own) {
         qhca_eth_rx(e, &f);
-    } else if (frame[0] & 1) {
+    } else {
         qhca_eth_rx_own(e, &f);
     }
     return true;
