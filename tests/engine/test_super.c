@@ -505,7 +505,7 @@ static void none(void **state)
     set_mtu(u, 1039);
     world_inject(&u->w, 0, f, len);
     assert_false(gcq_poll(&eth.rcq, &cqe));
-    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), i + 5);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), i + 4 + 10);
     set_mtu(u, 1040);
     world_inject(&u->w, 0, f, len);
     expect(&eth, &b, f, len - TRAILER, 1000, 10);
@@ -600,6 +600,37 @@ static void counted(void **state)
     post_recv(&t, 4);
     world_inject(&u->w, 0, f, len);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 16);
+    unmake(&t);
+}
+
+/* So do those that a bad buffer, or the port's MTU, makes errors. */
+static void errors_counted(void **state)
+{
+    struct unit *u = *state;
+    static uint8_t f[FRAME_MAX];
+    static struct big b;
+    struct qhca_cqe cqe;
+    struct eth t;
+    size_t len;
+
+    make(&t, u, SUPER);
+    len = plain(u, &b, f);
+    /* a buffer without bytes */
+    post_recv(&t, 1);
+    gbuf_write(&t.rq, 8, "\0\0\0", 4);
+    world_inject(&u->w, 0, f, len);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_LOC_LEN_ERR);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 10);
+    /* a record beyond the ring: the queue stops */
+    guest_dbrec_set(&u->g, t.dbrec, 2 * DEPTH);
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 20);
+    /* frames longer than the port's MTU */
+    set_mtu(u, 1039);
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 30);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_OVERSIZE), 10);
     unmake(&t);
 }
 
@@ -724,6 +755,7 @@ int main(void)
         SUPER_UNIT(padded),
         SUPER_UNIT(damaged),
         SUPER_UNIT(counted),
+        SUPER_UNIT(errors_counted),
         SUPER_UNIT(raw_gets_frames),
         SUPER_UNIT(not_of_sq),
         UNIT(off),

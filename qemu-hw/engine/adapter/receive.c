@@ -4,10 +4,11 @@
 #include "ethernet/flow.h"
 #include "transport/roce.h"
 
-static void rx_refuse(struct qhca *e, unsigned why)
+/* Count @n frames that are refused. */
+static void rx_refuse(struct qhca *e, unsigned why, uint32_t n)
 {
-    qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
-    qhca_count(e, why);
+    e->stats[QHCA_STAT_ETH_RX_ERRORS] += n;
+    e->stats[why] += n;
 }
 
 static void rx_frame(struct qhca *e, const void *frame, size_t len,
@@ -65,7 +66,7 @@ static void rx_super(struct qhca *e, const struct qhca_super_packet *s,
 
     qhca_super_packet_frames(s, &as);
     if (!super_fits(e, s, &as)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
+        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE, as.n);
         return;
     }
     qhca_wire_count_rx(e, f->data, &as);
@@ -105,7 +106,7 @@ static void rx_record(struct qhca *e, const struct qhca_memlink_frame *f)
     }
     qhca_super_packet_frames(&s, &as);
     if (!super_fits(e, &s, &as)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
+        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE, as.n);
         return;
     }
     if (f->lost) {
@@ -193,18 +194,18 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     }
     qhca_call_begins(e);
     if (len < QHCA_ETH_HLEN) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
+        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE, 1);
         return;
     }
     qhca_eth_frame_parse(e, &f, frame, len);
     if (qhca_headers_cut(&f.h)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
+        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE, 1);
         return;
     }
     if (e->cfg.super_frames && qhca_super_packet_find(frame, len, &f.h, &s)) {
         rx_super(e, &s, &f);
     } else if (!qhca_eth_fits(e, &f)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
+        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE, qhca_eth_frames(&f));
         return;
     } else {
         rx_count(e, &f);

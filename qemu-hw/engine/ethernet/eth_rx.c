@@ -174,7 +174,13 @@ static void eth_rx_plan(const struct qhca_eth_q *q,
     }
 }
 
+static void eth_rx_error(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    e->stats[QHCA_STAT_ETH_RX_ERRORS] += qhca_eth_frames(f);
+}
+
 static void eth_rx_complete(struct qhca *e, struct qhca_eth_q *q,
+                            const struct qhca_eth_frame *f,
                             const struct split *s, union eth_cqe *cqe)
 {
     cqe->eth.num = qhca_le32(q->num);
@@ -188,7 +194,7 @@ static void eth_rx_complete(struct qhca *e, struct qhca_eth_q *q,
         q->data.tail += s->data.n;
     }
     if (cqe->eth.status) {
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        eth_rx_error(e, f);
     }
     if (!qhca_cq_push(e, q->cq, &cqe->any, false)) {
         qhca_eth_q_fail(e, q, QHCA_SYN_CQ_OVERFLOW);
@@ -300,7 +306,7 @@ static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
         !eth_rx_scatter(e, q, &s->data, f, s->head, s->payload)) {
         cqe->eth.status = QHCA_WC_LOC_PROT_ERR;
         cqe->eth.syndrome = QHCA_SYN_DATA_DMA;
-        eth_rx_complete(e, q, s, cqe);
+        eth_rx_complete(e, q, f, s, cqe);
         return;
     }
     eth_rx_judge(f, len, &cqe->eth);
@@ -310,7 +316,7 @@ static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
         trace_rx(e, q, &cqe->eth);
     }
     eth_rx_count(e, f);
-    eth_rx_complete(e, q, s, cqe);
+    eth_rx_complete(e, q, f, s, cqe);
 }
 
 /* May the queue get the super-frame whole? */
@@ -363,10 +369,10 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
     case RX_BAD_BUFFER:
         cqe.eth.status = QHCA_WC_LOC_LEN_ERR;
         cqe.eth.syndrome = QHCA_SYN_WQE_SGE;
-        eth_rx_complete(e, q, &s, &cqe);
+        eth_rx_complete(e, q, f, &s, &cqe);
         break;
     case RX_DEAD:
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        eth_rx_error(e, f);
         qhca_eth_q_fail(e, q, why);
         break;
     }
