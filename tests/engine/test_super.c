@@ -695,6 +695,54 @@ static void raw_gets_frames(void **state)
     unmake(&t);
 }
 
+/* Copies that are too many at one time count in the same way. */
+static void copies_counted(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_flow flow = { .type = QHCA_FLOW_SNIFFER };
+    struct gqp_init in = {
+        .type = QHCA_QPT_RAW, .sq_shift = 2, .sq_stride = 8, .rq_shift = 4,
+        .rq_stride = 6,
+    };
+    struct qhca_port port = { .promisc = 0 };
+    uint32_t rule[2 * QHCA_FLOW_COPIES_MAX], i;
+    static uint8_t f[FRAME_MAX];
+    static struct big b;
+    struct gcq cq;
+    struct gqp qp;
+    struct eth t;
+    uint8_t st;
+
+    make(&t, u, SUPER);
+    gcq_create(&cq, &u->g, 6, NULL, 1);
+    in.scq = in.rcq = &cq;
+    gqp_create(&qp, &u->g, &in);
+    for (st = QHCA_QPS_INIT; st <= QHCA_QPS_RTS; st++) {
+        assert_int_equal(gqp_state(&qp, st), QHCA_ST_OK);
+    }
+    flow.qpn = qp.qpn;
+    for (i = 0; i < 2 * QHCA_FLOW_COPIES_MAX; i++) {
+        flow.type = i & 1 ? QHCA_FLOW_SNIFFER : QHCA_FLOW_ALL_DEFAULT;
+        rule[i] = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &flow,
+                               sizeof(flow));
+    }
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0,
+                              QHCA_PORT_M_PROMISC, &port, sizeof(port),
+                              NULL), QHCA_ST_OK);
+    plain(u, &b, f);
+    world_inject(&u->w, 0, f, super_frame(&b, f, 78, 0, 128 * 78));
+    /* no copy finds a receive WQE */
+    assert_int_equal(unit_stat(u, QHCA_STAT_RAW_RX_DROPPED),
+                     2 * QHCA_FLOW_COPIES_MAX * 128);
+    for (i = 0; i < 2 * QHCA_FLOW_COPIES_MAX; i++) {
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, rule[i]),
+                         QHCA_ST_OK);
+    }
+    assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+    unmake(&t);
+}
+
 /* ---- without the property ---- */
 
 static void off(void **state)
@@ -757,6 +805,7 @@ int main(void)
         SUPER_UNIT(counted),
         SUPER_UNIT(errors_counted),
         SUPER_UNIT(raw_gets_frames),
+        SUPER_UNIT(copies_counted),
         SUPER_UNIT(not_of_sq),
         UNIT(off),
     };

@@ -127,6 +127,12 @@ static struct rule *flow_next_rule(struct qhca *e,
     return *lost ? NULL : best;
 }
 
+/* A receiver, perhaps one of several, does not get @f. */
+static void flow_drop(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    e->stats[QHCA_STAT_RAW_RX_DROPPED] += qhca_eth_frames(f);
+}
+
 static void flow_give(struct qhca *e, struct rule *r,
                       const struct qhca_eth_frame *f)
 {
@@ -134,7 +140,7 @@ static void flow_give(struct qhca *e, struct rule *r,
         return;
     }
     if (qhca_call_exhausted(e)) {
-        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        flow_drop(e, f);
         return;
     }
     qhca_raw_rx(e, r->qp, f, r->tag);
@@ -150,7 +156,7 @@ static void flow_give_twins(struct qhca *e, struct rule *r,
     for (twin = r->next; twin && copies < QHCA_FLOW_COPIES_MAX;
          twin = twin->next) {
         if (!flow_step(e)) {
-            qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+            flow_drop(e, f);
             break;
         }
         if (twin->order >> 48 == r->order >> 48 &&
@@ -190,7 +196,7 @@ static bool flow_by_rules(struct qhca *e, const struct qhca_eth_frame *f,
     }
     if (lost) {
         /* its receiver remains unknown */
-        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        flow_drop(e, f);
     }
     return lost;
 }
