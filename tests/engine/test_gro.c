@@ -1206,6 +1206,36 @@ static void extension_headers(void **state)
     erq_free(&q);
 }
 
+/*
+ * On the way to another destination: the checksum cannot be checked, and no
+ * merged packet may say that it is right.
+ */
+static void routing_header(void **state)
+{
+    struct unit *u = *state;
+    static struct flow w;
+    uint8_t f[FRAME_MAX];
+    struct erq q;
+    unsigned left, i;
+    size_t len;
+
+    begin(u, &q, GRO);
+    for (left = 0; left < 2; left++) {
+        calm(u, &w, true);
+        w.b.exts = 3;           /* the third is a routing header */
+        w.b.ext[0] = w.b.ext[1] = w.b.ext[2] = 8;
+        for (i = 0; i < 3; i++) {
+            len = flow_next(&w, f, 300);
+            f[73] = (uint8_t)left;
+            arrive(u, &w, f, len, 0);
+        }
+        take_all(&q);
+        assert_int_equal(got.cqes, left ? 3 : 1);
+        assert_int_equal(!!(got.flags & QHCA_CQE_F_L4_OK), !left);
+    }
+    erq_free(&q);
+}
+
 /* IP in IP: merged like others. */
 static void tunnels(void **state)
 {
@@ -1670,6 +1700,7 @@ int main(void)
         UNIT(congestion),
         UNIT(identifications),
         UNIT(extension_headers),
+        UNIT(routing_header),
         UNIT(tunnels),
         UNIT(table),
         UNIT(collisions),

@@ -34,7 +34,8 @@ static bool gro_is_data(const struct qhca_headers *h)
 {
     const uint8_t *tcp = h->l4;
 
-    return h->l4_hlen && h->l4_len > h->l4_hlen &&
+    /* after a routing header the checksum is for another destination */
+    return h->l4_hlen && h->l4_len > h->l4_hlen && !h->routed &&
            (tcp[TCP_FLAGS] & ~(TCP_PSH | TCP_ECE | TCP_CWR)) == TCP_ACK &&
            !(tcp[TCP_FLAGS - 1] & TCP_RESERVED);
 }
