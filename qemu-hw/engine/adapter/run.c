@@ -30,9 +30,10 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
     e->tx_wait = NULL;
     more = qp->ops->run(e, qp, &left);
     if (more) {
+        /* at the cost limit it may not wait for the wire: another turn */
         if (left == slice && e->tx_wait) {
             list = e->tx_wait;
-        } else if (left == slice && e->tx_blocked) {
+        } else if (left == slice && e->tx_blocked && !qhca_call_spent(e)) {
             list = &e->q->blocked;
         }
         qhca_list_del(&qp->ready);
