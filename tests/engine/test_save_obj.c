@@ -119,6 +119,7 @@ static void unmake(struct objects *o)
     X(e->cfg.mac[5], 0xee, "another MAC address")                            \
     X(e->mac[0], 1, "its address is a multicast address")                    \
     X(e->mtu, 60000, "its MTU is out of range")                              \
+    X(e->mtu, QHCA_MIN_MTU - 1, "its MTU is out of range")                   \
     X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
     X(*filter(e), 0x020000000001, "is not a multicast address")                 \
     X(eq->shift, 0, "no command could have created it")                      \

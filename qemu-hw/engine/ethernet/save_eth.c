@@ -107,7 +107,8 @@ void qhca_io_port(struct qhca_io *io)
     IO(io, e->mtu);
     IO(io, e->eth->eth_rqn);
     NEED(io, !(e->mac[0] & 1), "its address is a multicast address");
-    NEED(io, e->mtu <= QHCA_MAX_MTU, "its MTU is out of range");
+    NEED(io, e->mtu >= QHCA_MIN_MTU && e->mtu <= QHCA_MAX_MTU,
+         "its MTU is out of range");
     NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
          qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
          "its receive queue does not exist");
