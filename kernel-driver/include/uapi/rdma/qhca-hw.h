@@ -366,7 +366,7 @@ struct qhca_dev_caps {
 
 /* QUERY_PORT, MODIFY_PORT */
 struct qhca_port {
-	__u8	mac[6];		/* permanent address in QUERY; MODIFY sets the address filter */
+	__u8	mac[6];		/* address filter of the Ethernet function; after a reset the permanent address */
 	__u8	link;		/* RO: 1 up, 0 down */
 	__u8	promisc;	/* 1: accept every frame */
 	__u8	allmulti;	/* 1: accept every multicast frame */
