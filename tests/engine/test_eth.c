@@ -438,6 +438,48 @@ static bool count_payload(void *opaque, uint64_t addr, void *buf, size_t len)
     return ops.dma_read(opaque, addr, buf, len);
 }
 
+static unsigned stores;
+
+/* Of the first CQE's event. */
+static bool second_store_fails(void *opaque, uint64_t addr, uint64_t val)
+{
+    return ++stores != 2 && ops.dma_store64(opaque, addr, val);
+}
+
+/* The device becomes fatal: the queue sends nothing more. */
+static void send_until_fatal(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1,
+        .flags = QHCA_WQE_F_SIGNALED,
+    };
+    struct qhca_eth_seg seg = { .len = 60 };
+    uint8_t frame[60] = { 2 };
+    struct eth t;
+    unsigned i;
+
+    make(u, &t, 6);
+    put(u, &t, 0, frame, 60);
+    seg.addr = t.mem;
+    for (i = 0; i < 8; i++) {
+        post_send(&t, &h, &seg, 1);
+    }
+    gcq_arm(&t.scq, false);
+    ops = u->e->ops;
+    u->e->ops.dma_store64 = second_store_fails;
+    stores = 0;
+    ring(u, &t);
+    u->e->ops = ops;
+    assert_int_equal(u->e->fatal, QHCA_FATAL_EQ);
+    assert_int_equal(wire_frames, 1);
+    qhca_reset(u->e);
+    gbuf_free(&t.sq);
+    gbuf_free(&t.rq);
+    gbuf_free(&t.scq.buf);
+    gbuf_free(&t.rcq.buf);
+}
+
 /* A full wire says so with the last frame it takes: none is built in vain. */
 static void send_full(void **state)
 {
@@ -1275,6 +1317,7 @@ int main(void)
         UNIT(send_refused),
         UNIT(send_blocked),
         UNIT(send_full),
+        UNIT_HOSTILE(send_until_fatal),
         UNIT(looks),
         UNIT(reset_while_blocked),
         UNIT(receive_scatter),

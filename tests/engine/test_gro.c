@@ -1524,6 +1524,45 @@ static void reset_drops(void **state)
     gbuf_free(&q.cq.buf);
 }
 
+static unsigned stores;
+static struct qhca_ops ops;
+
+/* Of the first CQE's event. */
+static bool second_store_fails(void *opaque, uint64_t addr, uint64_t val)
+{
+    return ++stores != 2 && ops.dma_store64(opaque, addr, val);
+}
+
+/* The device becomes fatal: no more packets are delivered. */
+static void fatal_ends(void **state)
+{
+    struct unit *u = *state;
+    static struct flow like, w;
+    struct qhca_eth_cqe c;
+    struct erq q;
+    unsigned i;
+
+    begin(u, &q, GRO);
+    calm(u, &like, false);
+    for (i = 0; i < 3; i++) {
+        of_port(&w, &like, i);
+        next_arrives(u, &w, 500);
+    }
+    assert_int_equal(u->e->eth->gro.held, 3);
+    ops = u->e->ops;
+    u->e->ops.dma_store64 = second_store_fails;
+    stores = 0;
+    gcq_arm(&q.cq, false);
+    u->e->ops = ops;
+    assert_int_equal(u->e->fatal, QHCA_FATAL_EQ);
+    assert_true(erq_poll(&q, &c));
+    assert_false(erq_poll(&q, &c));
+    qhca_reset(u->e);
+    gbuf_free(&q.ring.buf);
+    gbuf_free(&q.data.buf);
+    gbuf_free(&q.cq.buf);
+}
+
 /* ---- saved state, observers ---- */
 
 static void saved_and_loaded(void **state)
@@ -1707,6 +1746,7 @@ int main(void)
         UNIT(steered_twice),
         UNIT(stopped),
         UNIT_HOSTILE(reset_drops),
+        UNIT_HOSTILE(fatal_ends),
         UNIT(saved_and_loaded),
         UNIT(saved_with_a_time),
         UNIT(bad_states),

@@ -170,7 +170,7 @@ bool qhca_gro_flush(struct qhca *e)
     while (p) {
         gro_deliver(e, p);
         p = qhca_gro_oldest(&e->eth->gro);
-        if (qhca_call_spent(e)) {
+        if (qhca_call_spent(e) || !qhca_active(e)) {
             break;
         }
     }
@@ -195,7 +195,7 @@ void qhca_gro_run(struct qhca *e)
     /* a loaded packet may have a time in the future: it waits no longer */
     while ((p = qhca_gro_oldest(g)) && now - p->since >= hold_ns(e)) {
         gro_deliver(e, p);
-        if (qhca_call_spent(e)) {
+        if (qhca_call_spent(e) || !qhca_active(e)) {
             break;              /* a kick or the timer continues it */
         }
     }

@@ -275,7 +275,8 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget)
     struct qhca_eth_q *q;
     unsigned n = 0;
 
-    while (n < budget && !qhca_eth_blocked(e) && !qhca_call_spent(e)) {
+    while (n < budget && !qhca_eth_blocked(e) && !qhca_call_spent(e) &&
+           qhca_active(e)) {
         q = qhca_turn_next(e);
         if (!q) {
             break;
