@@ -695,6 +695,35 @@ static void timeout_set_in_flight(void **state)
     peer_free(p);
 }
 
+/* So do retries. */
+static void retries_set_in_flight(void **state)
+{
+    struct qhca_qpc c = { .retry_cnt = 1, .rnr_retry = 7 };
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t s;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.retry_cnt = a.rnr_retry = 0;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_RETRY_CNT |
+                                QHCA_QP_M_RNR_RETRY), QHCA_ST_OK);
+    peer_ack(p, s, 0x20 | 1);           /* RNR NAK */
+    world_run(&p->w, 20000);
+    peer_expect(p, SEND_ONLY, s);
+    peer_ack(p, s, 0x60);               /* sequence NAK */
+    peer_expect(p, SEND_ONLY, s);
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
 /* A long message stops at the window and requests ACKs in time. */
 static void window(void **state)
 {
@@ -1364,6 +1393,7 @@ int main(void)
         cmocka_unit_test(read_limit_changes),
         cmocka_unit_test(read_limit_0_in_flight),
         cmocka_unit_test(timeout_set_in_flight),
+        cmocka_unit_test(retries_set_in_flight),
         cmocka_unit_test(window),
         cmocka_unit_test(window_moves),
         cmocka_unit_test(read_parts),
