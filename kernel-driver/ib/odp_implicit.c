@@ -5,7 +5,7 @@
  * Its table is a tree of three levels that begins as an empty root. Where the
  * device accesses memory in use, a child covers 16 MiB (with pages of 4 KiB): a
  * last-level table and an MMU notifier. A child is freed when the process has
- * unmapped all of its memory.
+ * unmapped all of its memory, and a second-level table with its last child.
  */
 #include <linux/dma-mapping.h>
 #include <linux/sched/mm.h>
@@ -32,6 +32,7 @@ struct qhca_odp_child {
 struct qhca_odp_middle {
 	__le64 *table;
 	dma_addr_t dma;
+	unsigned int children;	/* under odp->lock */
 };
 
 static __le64 *implicit_table_alloc(struct qhca_ib_odp *odp, dma_addr_t *dma)
@@ -88,6 +89,32 @@ static struct qhca_odp_middle *implicit_middle_get(struct qhca_ib_odp *odp,
 	return m;
 }
 
+static void implicit_middle_free(struct qhca_ib_odp *odp,
+				 struct qhca_odp_middle *m)
+{
+	if (!m)
+		return;
+	implicit_table_free(odp, m->table, m->dma);
+	kfree(m);
+}
+
+/*
+ * Unlink the second-level table for @va if it has no child. Under odp->lock.
+ * Returns what to free after qhca_odp_sync(), or NULL.
+ */
+static struct qhca_odp_middle *implicit_middle_put(struct qhca_ib_odp *odp,
+						   u64 va)
+{
+	unsigned long index = implicit_entry_index(va, 0);
+	struct qhca_odp_middle *m = xa_load(&odp->middle, index);
+
+	if (m->children)
+		return NULL;
+	WRITE_ONCE(odp->root[index], 0);
+	xa_erase(&odp->middle, index);
+	return m;
+}
+
 static u64 implicit_child_start(const struct qhca_odp_child *c)
 {
 	return ib_umem_start(c->range.umem);
@@ -112,8 +139,8 @@ static void implicit_child_gone(struct work_struct *work)
 						gone);
 	struct qhca_ib_odp *odp = c->range.odp;
 	struct ib_umem_odp *umem = c->range.umem;
+	struct qhca_odp_middle *m = NULL;
 	u64 va = implicit_child_start(c);
-	struct qhca_odp_middle *m;
 
 	mutex_lock(&odp->lock);
 	mutex_lock(&umem->umem_mutex);
@@ -123,10 +150,13 @@ static void implicit_child_gone(struct work_struct *work)
 		m = xa_load(&odp->middle, implicit_entry_index(va, 0));
 		WRITE_ONCE(m->table[implicit_entry_index(va, 1)], 0);
 		xa_erase(&odp->children, va >> QHCA_ODP_CHILD_SHIFT);
+		m->children--;
+		m = implicit_middle_put(odp, va);
 	}
 	mutex_unlock(&odp->lock);
 	if (c->dead) {
 		qhca_odp_sync(odp);
+		implicit_middle_free(odp, m);
 		/* queued again before it was dead? */
 		if (cancel_work(work))
 			qhca_ib_ref_put(&odp->ref);
@@ -162,7 +192,7 @@ static struct qhca_odp_child *implicit_child_make(struct qhca_ib_odp *odp,
 		return ERR_CAST(m);
 	c = kzalloc(sizeof(*c), GFP_KERNEL);
 	if (!c)
-		return ERR_PTR(-ENOMEM);
+		goto err_middle;
 	c->range.odp = odp;
 	c->range.emptied = implicit_child_emptied;
 	INIT_WORK(&c->gone, implicit_child_gone);
@@ -189,6 +219,7 @@ static struct qhca_odp_child *implicit_child_make(struct qhca_ib_odp *odp,
 	umem->private = &c->range;
 	mutex_unlock(&umem->umem_mutex);
 	implicit_link_table(&m->table[implicit_entry_index(va, 1)], c->dma);
+	m->children++;
 	return c;
 
 err_umem:
@@ -197,6 +228,11 @@ err_table:
 	implicit_table_free(odp, c->range.entries, c->dma);
 err_free:
 	kfree(c);
+err_middle:
+	m = implicit_middle_put(odp, va);
+	if (m)
+		qhca_odp_sync(odp);
+	implicit_middle_free(odp, m);
 	return ERR_PTR(err);
 }
 
@@ -298,10 +334,8 @@ void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 
 	xa_for_each(&odp->children, i, c)
 		implicit_child_free(c);
-	xa_for_each(&odp->middle, i, m) {
-		implicit_table_free(odp, m->table, m->dma);
-		kfree(m);
-	}
+	xa_for_each(&odp->middle, i, m)
+		implicit_middle_free(odp, m);
 	xa_destroy(&odp->children);
 	xa_destroy(&odp->middle);
 	mm = odp->range.umem->umem.owning_mm;
