@@ -9,6 +9,7 @@ import fcntl
 import mmap
 import os
 import random
+import select
 import signal
 import socket
 import struct as layouts
@@ -344,12 +345,10 @@ class Peer:
 
     def connected(self) -> bool:
         """Has the other end not closed the connection?"""
-        try:
-            while self.sock.recv(16, socket.MSG_DONTWAIT):
-                pass
-        except BlockingIOError:
-            return True
-        return False
+        while select.select([self.sock], [], [], 0)[0]:
+            if not self.sock.recv(16):
+                return False
+        return True
 
     def bell(self) -> None:
         try:

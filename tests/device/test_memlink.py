@@ -505,8 +505,10 @@ def test_another_with_the_same_address(victim):
     first = Peer(victim).hello().answer()
     second = Peer(victim).hello()
     assert second.cut_off()
-    first.close()
     second.close()
+    first.sock.shutdown(socket.SHUT_WR)
+    assert first.cut_off()                  # that one is gone
+    first.close()
     Peer(victim).hello().answer().close()
 
 
