@@ -135,7 +135,7 @@ static void test_qp_being_destroyed(void **state)
 
 static _Atomic bool started, stop;
 
-/* Completes what nobody posted, as fast as the application polls. */
+/* Completions without requests, as fast as the application polls. */
 static void *flood(void *arg)
 {
     struct qhca_cq *cq = arg;

@@ -245,8 +245,8 @@ static uint8_t swqe_check_local(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * Check what a WQE needs when it begins.  When it is fetched again, the limit of
- * READs may be 0 already.
+ * Check what a WQE needs when it begins.  When it is fetched again, the limit
+ * of READs may be 0 already.
  */
 static void swqe_check_start(struct qhca *e, struct qhca_qp *qp,
                              struct qhca_swqe *w, const uint8_t *sges)
