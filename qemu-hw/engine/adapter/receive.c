@@ -4,11 +4,10 @@
 #include "ethernet/flow.h"
 #include "transport/roce.h"
 
-/* Count @n frames that are refused. */
-static void rx_refuse(struct qhca *e, unsigned why, uint32_t n)
+static void rx_refuse(struct qhca *e, unsigned why, uint32_t frames)
 {
-    e->stats[QHCA_STAT_ETH_RX_ERRORS] += n;
-    e->stats[why] += n;
+    e->stats[QHCA_STAT_ETH_RX_ERRORS] += frames;
+    e->stats[why] += frames;
 }
 
 static void rx_frame(struct qhca *e, const void *frame, size_t len,
