@@ -260,10 +260,11 @@ def test_queue_that_fails_while_the_device_recovers(pair, dying):
     flood = ("python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
              f"while True: s.sendto(b'x', ('{a.ip}', 9))\"")
     with (known_neighbours(pair), a.health_set("device", auto_recover=False),
-          a.health_set("rx", auto_recover=False)):
+          a.health_set("rx", auto_recover=False), a.health_set("tx", auto_recover=False)):
         act(a, "test", "device")
         wait_counts(a, "device", "error", errors + 1, recoveries)
-        fault.add(a, {"action": "dma-error", "kind": "ethernet", "access": "write", "count": 1})
+        # No queue can read a WQE.
+        fault.add(a, {"action": "dma-error", "kind": "ethernet", "access": "read"})
         job = pair.b.start(flood)
         try:
             act(a, "recover", "device")
@@ -273,7 +274,9 @@ def test_queue_that_fails_while_the_device_recovers(pair, dying):
             job.kill()
             fault.remove(a)
         assert counts(a, "device") == ("healthy", errors + 1, recoveries + 1)
-        act(a, "recover", "rx")
+        for reporter in ("rx", "tx"):
+            if counts(a, reporter)[0] != "healthy":
+                act(a, "recover", reporter)
     a.setup_nic()
     ping(pair)
 
