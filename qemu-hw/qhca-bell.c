@@ -10,10 +10,16 @@
 
 /* Most sockets that one wakeup reads from. */
 #define QHCA_BELLS_AT_ONCE      16
-/* How long messages gather, in microseconds: about two wakeups. */
-#define QHCA_BELLS_PAUSE_US     50
-/* A pause was worth its while if this many came. */
+/*
+ * How long messages gather, in microseconds.  Half of the time that a wakeup
+ * takes is enough for those that arrive as fast as they are answered; a stream
+ * of small ones gains most if the peer can fill its window meanwhile.
+ */
+#define QHCA_BELLS_PAUSE_US     12
+#define QHCA_BELLS_LONG_US      50
+/* A pause was worth its while if this many came; many ask for a long one. */
 #define QHCA_BELLS_WORTH        4
+#define QHCA_BELLS_MANY         20
 /* Wakeups until a pause is tried again. */
 #define QHCA_BELLS_TRY          64
 
@@ -46,8 +52,8 @@ static void *qhca_bells_thread(void *opaque)
     QhcaBells *b = opaque;
     struct epoll_event ev[QHCA_BELLS_AT_ONCE];
     unsigned wakeups = 0;       /* since the last pause */
+    unsigned pause = 0;         /* us, before this wakeup */
     bool over = false;
-    bool paused = false;
     uint64_t messages;
     int n;
 
@@ -58,11 +64,17 @@ static void *qhca_bells_thread(void *opaque)
         messages = qhca_bells_answer(b, ev, n);
         over = b->over;
         bql_unlock();
-        paused = (paused && messages >= QHCA_BELLS_WORTH) ||
-                 ++wakeups >= QHCA_BELLS_TRY;
-        if (paused && !over) {
+        if (messages >= QHCA_BELLS_MANY) {
+            pause = QHCA_BELLS_LONG_US;
+        } else if ((pause && messages >= QHCA_BELLS_WORTH) ||
+                   ++wakeups >= QHCA_BELLS_TRY) {
+            pause = QHCA_BELLS_PAUSE_US;
+        } else {
+            pause = 0;
+        }
+        if (pause && !over) {
             wakeups = 0;
-            g_usleep(QHCA_BELLS_PAUSE_US);
+            g_usleep(pause);
         }
     }
     close(b->epoll);
