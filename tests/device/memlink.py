@@ -250,7 +250,6 @@ class Lingering:
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.sock = socket.create_connection(server.getsockname())
             self.peer = server.accept()[0]
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
         self.port = f":{self.sock.getsockname()[1]:04X}"
         self.sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):

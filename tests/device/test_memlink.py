@@ -547,7 +547,7 @@ def test_descriptor_that_takes_long_to_close(victim, how):
 
 def test_many_descriptors_that_take_long_to_close(victim):
     """A thread for each could be more than there may be. A peer that passes them is cut off."""
-    peer, slow = Peer(victim).hello().answer(), [Lingering() for _ in range(100)]
+    peer, slow = Peer(victim).hello().answer(), [Lingering() for _ in range(20)]
     before = victim.threads()
     victim.suspend(True)                    # it must close its descriptors after us
     socket.send_fds(peer.sock, [b"!"], [each.sock.fileno() for each in slow])
