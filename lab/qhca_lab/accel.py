@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -21,12 +20,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import kernels, machine, process
+from . import kernels, machine, per_boot, process
 from .paths import BUILD, QEMU
 
 AUTO = "auto"
 KVM = Path("/dev/kvm")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CPUINFO = Path("/proc/cpuinfo")
 KEPT = BUILD / "accel.json"
 
@@ -83,27 +81,23 @@ def _tried(options, say) -> str:
     """The cached or new result of trial() for OPTIONS and this boot of the host: "" or why not."""
     qemu = Path(options.binary or QEMU)
     kernel = kernels.kernel(options.kernel)
-    boot, key = BOOT_ID.read_text().strip(), _key(qemu, kernel)
+    key = _key(qemu, kernel)
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     # A second program waits for the first one's result.
     with open(KEPT.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = _kept(boot)
+        kept = _kept()
         if key not in kept:
             say("testing whether a guest boots under KVM (once per boot of this host)")
             kept[key] = trial(qemu, kernel)
-            new = KEPT.with_suffix(".new")
-            new.write_text(json.dumps({"boot": boot, "answers": kept}, indent=1) + "\n")
-            new.replace(KEPT)
+            per_boot.store(KEPT, answers=kept)
         return kept[key]
 
 
-def _kept(boot: str) -> dict[str, str]:
-    """The cached results of this BOOT of the host."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        told = json.loads(KEPT.read_text())
-        if told["boot"] == boot:
-            return dict(told["answers"])
+def _kept() -> dict[str, str]:
+    """The cached results of this boot of the host."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return dict(per_boot.load(KEPT)["answers"])
     return {}
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import mmap
 import platform
 import time
-from pathlib import Path
 
+from . import per_boot
 from .paths import BUILD
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KEPT = BUILD / "tsc.json"
 # rdtsc; shl $32,%rdx; or %rdx,%rax; ret
 READ = bytes.fromhex("0f31 48c1e220 4809d0 c3")
@@ -36,16 +34,10 @@ def khz() -> int | None:
     of the host."""
     if platform.machine() != "x86_64":
         return None
-    boot = BOOT_ID.read_text().strip()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(KEPT.read_text())
-        if kept["boot"] == boot:
-            return int(kept["khz"])
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return int(per_boot.load(KEPT)["khz"])
     found = measure()
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    new = KEPT.with_suffix(".new")
-    new.write_text(json.dumps({"boot": boot, "khz": found}) + "\n")
-    new.replace(KEPT)
+    per_boot.store(KEPT, khz=found)
     return found
 
 

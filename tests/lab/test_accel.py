@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """KVM or TCG: a trial guest decides, and runs only once."""
 
+import json
 import os
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import Options, accel, machine  # noqa: E402
+from qhca_lab import Options, accel, machine, per_boot  # noqa: E402
 
 # A QEMU that finds its console, counts its runs, and then executes the test's script.
 FAKE = """\
@@ -30,7 +31,8 @@ BOOTS = "printf '[    0.0] Linux\\nqhca-lab: user space\\n' >$console; exec slee
 def host(tmp_path, monkeypatch):
     """A host with a /dev/kvm that can be opened, and a QEMU that does what does() specifies."""
     monkeypatch.delenv("QHCA_ACCEL", raising=False)
-    for name in ("KVM", "BOOT_ID", "CPUINFO"):
+    monkeypatch.setattr(per_boot, "BOOT_ID", tmp_path / "BOOT_ID")
+    for name in ("KVM", "CPUINFO"):
         monkeypatch.setattr(accel, name, tmp_path / name)
     monkeypatch.setattr(accel, "KEPT", tmp_path / "build/accel.json")
     files = [tmp_path / name for name in ("vmlinuz", "initrd")]
@@ -181,7 +183,7 @@ def test_answers_of_two_kernels_are_kept(host, monkeypatch):
     assert len(host.pids) == 2
     (host.tmp / "BOOT_ID").write_text("two\n")
     host.choose()
-    assert len(accel.json.loads(accel.KEPT.read_text())["answers"]) == 1
+    assert len(json.loads(accel.KEPT.read_text())["answers"]) == 1
 
 
 def test_the_trial_is_one_of_ours(host, monkeypatch):

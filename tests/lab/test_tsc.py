@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import Options, machine, tsc  # noqa: E402
+from qhca_lab import Options, machine, per_boot, tsc  # noqa: E402
 
 GUEST = {"name": "a", "number": 1, "nic": "none", "mac": machine.mac_of(1), "ip": "", "ip6": ""}
 REAL = tsc.measure
@@ -21,16 +21,16 @@ def measured(tmp_path, monkeypatch):
     """A host that has not measured yet; its results, last first."""
     found = [3000, 2000, 1000]
     monkeypatch.setattr(tsc, "KEPT", tmp_path / "build/tsc.json")
-    monkeypatch.setattr(tsc, "BOOT_ID", tmp_path / "boot")
+    monkeypatch.setattr(per_boot, "BOOT_ID", tmp_path / "boot")
     monkeypatch.setattr(tsc, "measure", found.pop)
     monkeypatch.setattr(tsc.platform, "machine", lambda: "x86_64")
-    tsc.BOOT_ID.write_text("one\n")
+    per_boot.BOOT_ID.write_text("one\n")
     return found
 
 
 def test_once_per_boot(measured):
     assert [tsc.khz(), tsc.khz()] == [1000, 1000]
-    tsc.BOOT_ID.write_text("two\n")
+    per_boot.BOOT_ID.write_text("two\n")
     assert [tsc.khz(), tsc.khz()] == [2000, 2000]
     assert measured == [3000]
 

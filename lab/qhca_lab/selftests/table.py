@@ -49,7 +49,7 @@ qhca skips tests for these reasons:
 # Known reasons for failures of qhca, by test.
 UNDERSTOOD = {
     "drivers/net/hw/toeplitz.py":
-        "all received packets were correct, but on a busy host too few arrive in its four seconds",
+        "all received packets were correct, but on a busy host too few arrive in its twenty seconds",
 }
 HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
 
