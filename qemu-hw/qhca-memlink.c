@@ -80,7 +80,7 @@ struct QhcaMemlinkPeer {
     QhcaMemlink *m;
     QLIST_ENTRY(QhcaMemlinkPeer) next;
     int fd;
-    uint64_t number;            /* for the thread; 0: in the main loop */
+    bool threaded;              /* the thread reads from it */
     uint64_t received;          /* records, when it was last called */
     bool connecting;            /* our end made the connection */
     bool said;                  /* its hello was accepted */
@@ -105,7 +105,6 @@ struct QhcaMemlink {
     char name[16];              /* of our socket */
     int fd;                     /* it listens; -1: no */
     QhcaBells *bells;           /* the thread, or NULL */
-    uint64_t numbers;           /* the last one for it */
     QEMUTimer *scan;
     GDir *names;                /* where the next scan continues, or NULL */
     QEMUBH *reap;
@@ -275,9 +274,9 @@ static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
 /* Do not listen to the peer. */
 static void qhca_memlink_ignore(QhcaMemlinkPeer *p)
 {
-    if (p->number) {
+    if (p->threaded) {
         qhca_bells_remove(p->m->bells, p->fd);
-        p->number = 0;
+        p->threaded = false;
     } else {
         qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
     }
@@ -528,8 +527,8 @@ static void qhca_memlink_to_thread(QhcaMemlinkPeer *p)
     QhcaMemlink *m = p->m;
 
     qhca_memlink_ignore(p);
-    p->number = ++m->numbers;
-    if (!qhca_bells_add(m->bells, p->fd, p->number)) {
+    p->threaded = true;
+    if (!qhca_bells_add(m->bells, p->fd, p->id)) {
         qhca_memlink_drop(p);
     }
 }
@@ -782,24 +781,19 @@ static void qhca_memlink_readable(void *opaque)
 }
 
 /* In the thread; returns how many records have come since the last call. */
-static uint64_t qhca_memlink_ring(void *opaque, uint64_t number)
+static uint64_t qhca_memlink_ring(void *opaque, uint64_t id)
 {
     QhcaMemlink *m = opaque;
-    QhcaMemlinkPeer *p;
+    QhcaMemlinkPeer *p = qhca_memlink_peer(m, id);
     uint64_t before;
 
-    QLIST_FOREACH(p, &m->list, next) {
-        if (p->number == number) {
-            break;
-        }
-    }
     if (!p) {
         return 0;
     }
     before = p->received;
     qhca_memlink_readable(p);
     /* The engine is gone if an interrupt has unplugged us. */
-    if (!p->number || !qhca_enter(m->s)) {
+    if (!p->threaded || !qhca_enter(m->s)) {
         return 0;
     }
     p->received = qhca_memlink_received(m->s->engine, p->id);
@@ -1127,18 +1121,14 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     qhca_memlink_name(m->name, s->cfg.mac);
     m->fd = -1;
     if (!qhca_memlink_elsewhere() && !qhca_memlink_listen(m, errp)) {
-        g_free(m->dir);
-        g_free(m);
-        return false;
+        goto err_free;
     }
     if (s->memlink_thread) {
         m->bells = qhca_bells_new(OBJECT(s), qhca_memlink_ring, m);
         if (!m->bells) {
             error_setg_errno(errp, errno, "qhca: memlink-thread");
             qhca_memlink_unlisten(m);
-            g_free(m->dir);
-            g_free(m);
-            return false;
+            goto err_free;
         }
     }
     s->memlink = m;
@@ -1155,6 +1145,11 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     m->scan = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_memlink_scan, m);
     timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
     return true;
+
+err_free:
+    g_free(m->dir);
+    g_free(m);
+    return false;
 }
 
 void qhca_memlink_exit(QhcaState *s)

@@ -30,7 +30,7 @@ from memlink import (F_SEAL_GROW, F_SEAL_SHRINK, MARKER, ROCE, ROOM, SECOND,  # 
 from qhca_lab import capture  # noqa: E402
 from rdma import MR, QP  # noqa: E402
 from test_migrate import save  # noqa: E402
-from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug  # noqa: E402
+from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT, SLOT_CONTROL, Slot, unplug  # noqa: E402
 
 pytestmark = pytest.mark.once("what leaves the wire passes no observer")
 
@@ -312,10 +312,7 @@ def test_unplug(lab, who):
     ends = {}
     for n, name in ((1, "sender"), (2, "receiver")):
         if name == who:
-            end = ends[name] = lab(
-                n, "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-                "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp",
-                start=False)
+            end = ends[name] = lab(n, *SLOT, place="bus=rp", start=False)
             slot = Slot(end.m)
             end.start(slot.adapter)
         else:
@@ -580,8 +577,7 @@ def test_symbolic_link(lab):
 
 def test_connections_without_end(lab):
     """A peer connects all the time, by another name of the socket, while that is removed."""
-    end = lab(1, "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-              "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp", start=False)
+    end = lab(1, *SLOT, place="bus=rp", start=False)
     other, over = end.folder / "other", threading.Event()
     os.link(end.socket(), other)
 

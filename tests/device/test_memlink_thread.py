@@ -17,7 +17,7 @@ from adapter import MSIX_TABLE
 from layout import C
 from machine import Machine, until
 from memlink import Route
-from test_unplug import ECAM, INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
+from test_unplug import ECAM, INDICATOR_OFF, POWER_OFF, SLOT, SLOT_CONTROL, Slot, unplug
 
 pytestmark = pytest.mark.once("what leaves the wire passes no observer")
 
@@ -35,9 +35,7 @@ def threads(machine: Machine) -> int:
 
 def test_one_for_each_adapter(lab):  # noqa: F811
     """It ends with the adapter, even if that is unplugged while bells ring."""
-    a = lab(1, "-name", "a,debug-threads=on",
-            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-            "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp", start=False)
+    a = lab(1, "-name", "a,debug-threads=on", *SLOT, place="bus=rp", start=False)
     slot = Slot(a.m)
     assert threads(a.m) == 1
     unplug(slot)
@@ -47,9 +45,7 @@ def test_one_for_each_adapter(lab):  # noqa: F811
 def test_message_that_unplugs_its_sender(lab):  # noqa: F811
     """An interrupt that the thread raises, aimed at the slot's power control."""
     a = lab(1)
-    b = lab(2, "-name", "b,debug-threads=on",
-            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-            "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp", start=False)
+    b = lab(2, "-name", "b,debug-threads=on", *SLOT, place="bus=rp", start=False)
     slot = Slot(b.m)
     b.m.out32(0xCF8, 0x80000060)
     b.m.out32(0xCFC, ECAM | 1)
