@@ -7,11 +7,11 @@ import fcntl
 import json
 import os
 import secrets
-import socket
 import struct
 from pathlib import Path
 
 from .errors import LabError
+from .unix_socket import connect
 
 MAGIC = bytes.fromhex("f1716863615f73796e63ff0d0a1a00c5")
 HEADER = struct.Struct(">cI")
@@ -56,9 +56,8 @@ class Channel:
                 os.close(fd)
                 continue
             self._lock = fd
-            self._socket = socket.socket(socket.AF_UNIX)
             try:
-                self._socket.connect(str(guest_dir / f"port{number}"))
+                self._socket = connect(guest_dir / f"port{number}")
             except OSError as error:
                 self.close()
                 raise LabError(f"the guest's QEMU does not respond: {error}") from error

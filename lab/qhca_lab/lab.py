@@ -260,7 +260,7 @@ class Lab:
 
     @staticmethod
     def _wait_sockets(guest: Guest, deadline: float) -> None:
-        """Wait until QEMU's QMP socket accepts connections."""
+        """Wait until QEMU has made its sockets."""
         while not (guest.dir / "port0").exists():
             if not guest.alive:
                 raise LabError(f"QEMU of guest {guest.name} ended\n{guest.evidence()}")

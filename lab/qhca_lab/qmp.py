@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from .errors import LabError
+from .unix_socket import connect
 
 # Sockets of a guest in addition to "qmp": each serves one tool at a time.
 SPARE = 6
@@ -107,10 +108,9 @@ class Qmp:
         self._asked: collections.deque[int] = collections.deque()
         self._buffer = bytearray()
         self._lock = take_first([self.path], timeout)[1] if lock is None else lock
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(timeout)
+        self._socket: socket.socket | None = None
         try:
-            self._socket.connect(str(path))
+            self._socket = connect(self.path, timeout)
             self._read(timeout)  # the greeting
             self.command("qmp_capabilities")
         except OSError as error:
@@ -218,7 +218,8 @@ class Qmp:
 
     def close(self) -> None:
         """End the connection; harmless when it was ended."""
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -7,7 +7,6 @@ completes once, and that each atomic operation is executed once.
 
 import json
 import os
-import socket
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import replay  # noqa: E402
 from qhca_lab.qmp import Qmp  # noqa: E402
+from qhca_lab.unix_socket import connect  # noqa: E402
 
 LIMIT = 600.0           # seconds for what takes a few on an idle host
 STEADY = "/qhca/build/guest-progs/steady 7000"
@@ -88,8 +88,7 @@ class Place:
 
     def say(self, word):
         """Write a line to the guest's second serial port."""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(str(self.paths[1]))
+        with connect(self.paths[1]) as s:
             s.sendall(word.encode() + b"\n")
 
     def end(self):
