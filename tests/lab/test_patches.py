@@ -259,6 +259,28 @@ def test_the_device_comes_first_and_can_be_reviewed(device):
         assert there in text, there
 
 
+COMPILE = r"""
+cd "$1"
+for stage in */; do
+    (cd "$stage" && find . -path '*/engine/*.c' |
+        xargs -r -P "$(nproc)" -n 8 gcc -std=gnu11 -Wall -Werror -fsyntax-only \
+            -I hw/net/qhca/engine -I "$2") ||
+        { echo "after patch $stage"; exit 1; }
+done
+"""
+
+
+def test_the_engine_compiles_after_each_patch(device, tmp_path):
+    """The engine is nothing but C, so this does not need QEMU's build, which takes long."""
+    series, stages, last = device
+    for number in range(max(last.values()) + 1):
+        for file, text in series.tree(stages, number).items():
+            path = tmp_path / f"{number + 1:02}" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    in_root("sh", "-c", COMPILE, "sh", tmp_path, DRIVER / "include/uapi")
+
+
 def lone_comments(text: str) -> set[str]:
     """Comments of @text with nothing below: right before another one, or the end of a block or
     of the file. A heading may have a comment below, but no heading."""
