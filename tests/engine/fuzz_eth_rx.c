@@ -212,7 +212,7 @@ static void post(struct eth *t, struct fz *f)
     if (r->prod - r->cons == DEPTH) {
         return;
     }
-    seg.len = r->len[slot] = k & 8 ? 1 + fz_u8(f) : 1 + fz_u16(f) % SLOT;
+    seg.len = r->len[slot] = k & 8 ? 1u + fz_u8(f) : 1 + fz_u16(f) % SLOT;
     gmem_allow(t->g.m, seg.addr, seg.len, GMEM_W);
     if (k >= 0xf8) {            /* no memory, or no bytes */
         seg.addr = gmem_unmapped(t->g.m, SLOT);
