@@ -296,6 +296,16 @@ qhca_rxfh_fields(const struct ethtool_rxnfc *nfc)
 #endif
 
 /*
+ * 6.13: a driver declares that it adds the queue of a filter to the entries of
+ * the filter's context; before, all were to do that.
+ */
+#ifdef QHCA_HAVE_RSS_RXNFC_ADDS
+#define QHCA_ETHTOOL_RXNFC_ADDS	.cap_rss_rxnfc_adds = 1,
+#else
+#define QHCA_ETHTOOL_RXNFC_ADDS
+#endif
+
+/*
  * 6.17: a function assigns a page pool to a NAPI instance. The instance is off,
  * and the pool is unassigned.
  */

@@ -216,7 +216,27 @@ static void qhca_ethtool_get_channels(struct net_device *netdev,
 	ch->combined_count = priv->params.channels;
 }
 
-/* The core has checked the limit, and tables and filters. */
+/*
+ * Would filters that add a queue to the entries of a context lead to queues
+ * below @n? Not all kernels check that.
+ */
+static bool qhca_ethtool_filters_fit(struct qhca_netdev *priv, u32 n)
+{
+	const struct qhca_rss_ctx *rss;
+
+	if (!qhca_ntuple_fits(priv, &priv->rss, n))
+		return false;
+	list_for_each_entry(rss, &priv->rss_list, list) {
+		if (!qhca_ntuple_fits(priv, rss, n))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The core has checked the limit and the tables, and filters without a table;
+ * it has no text for an error here.
+ */
 static int qhca_ethtool_set_channels(struct net_device *netdev,
 				     struct ethtool_channels *ch)
 {
@@ -226,6 +246,8 @@ static int qhca_ethtool_set_channels(struct net_device *netdev,
 	params.channels = ch->combined_count;
 	if (params.channels == priv->params.channels)
 		return 0;
+	if (!qhca_ethtool_filters_fit(priv, params.channels))
+		return -EINVAL;
 	return qhca_netdev_change(priv, &params);
 }
 
@@ -321,6 +343,7 @@ static void qhca_ethtool_get_stats(struct net_device *netdev,
 const struct ethtool_ops qhca_ethtool_ops = {
 	QHCA_ETHTOOL_NEEDS_RTNL
 	QHCA_ETHTOOL_RSS
+	QHCA_ETHTOOL_RXNFC_ADDS
 	.rxfh_per_ctx_key = 1,
 	.rxfh_priv_size = sizeof(struct qhca_rss_ctx),
 	.rxfh_max_num_contexts = QHCA_RSS_CONTEXTS,

@@ -56,6 +56,11 @@ static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss_ctx *want,
 	}
 	if (rxfh->indir && rxfh->indir_size == QHCA_RSS_ENTRIES)
 		memcpy(want->indir, rxfh->indir, sizeof(want->indir));
+	if (!qhca_ntuple_fits(priv, want, priv->params.channels)) {
+		NL_SET_ERR_MSG(extack,
+			       "a filter adds its queue to the entries: the sum would go beyond the last queue");
+		return -EINVAL;
+	}
 	if (rxfh->key && rxfh->key_size == QHCA_RSS_KEY_LEN)
 		memcpy(want->key, rxfh->key, sizeof(want->key));
 	if (rxfh->input_xfrm != RXH_XFRM_NO_CHANGE) {

@@ -40,9 +40,9 @@ static int qhca_netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 /* The queues, contexts and filters exist: let frames in. 0 or an error. */
 static int qhca_netdev_attach_port(struct qhca_netdev *priv)
 {
-	if (priv->rss.qp.made)
+	if (priv->rss.qp[0].made)
 		return qhca_netdev_set_port(priv, QHCA_ETH_RQ_NONE,
-					    priv->rss.qp.qpn);
+					    priv->rss.qp[0].qpn);
 	return qhca_netdev_set_port(priv, priv->ch[0].rqn, QHCA_ETH_QP_NONE);
 }
 

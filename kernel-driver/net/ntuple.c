@@ -14,24 +14,43 @@
 #include "ntuple_match.h"
 #include "rss.h"
 
-/* Find the destination QP of a rule. 0 or an error. */
+/* The context whose table the rule uses, or NULL. */
+static struct qhca_rss_ctx *ntuple_context(struct qhca_netdev *priv,
+					   const struct qhca_ntuple *r)
+{
+	if (!(r->fs.flow_type & FLOW_RSS) ||
+	    r->fs.ring_cookie == RX_CLS_FLOW_DISC)
+		return NULL;
+	return qhca_rss_find(priv, r->rss_context);
+}
+
+/*
+ * Get the destination QP of a rule, for ntuple_untarget() to put back. 0 or an
+ * error.
+ */
 static int ntuple_target(struct qhca_netdev *priv, const struct qhca_ntuple *r,
 			 u32 *qpn)
 {
-	const struct qhca_rss_ctx *rss;
+	struct qhca_rss_ctx *rss = ntuple_context(priv, r);
 
 	if (r->fs.ring_cookie == RX_CLS_FLOW_DISC) {
-		*qpn = priv->rss.qp.qpn;	/* any: no queue receives it */
+		*qpn = priv->rss.qp[0].qpn;	/* any: no queue receives it */
 		return 0;
 	}
-	if (r->fs.flow_type & FLOW_RSS) {
-		rss = qhca_rss_find(priv, r->rss_context);
-		if (!rss)
-			return -ENOENT;
-		*qpn = rss->qp.qpn;
-		return 0;
-	}
+	if (rss)
+		return qhca_rss_get_added(priv, rss, r->fs.ring_cookie, qpn);
+	if (r->fs.flow_type & FLOW_RSS)
+		return -ENOENT;
 	return qhca_rss_direct(priv, r->fs.ring_cookie, qpn);
+}
+
+static void ntuple_untarget(struct qhca_netdev *priv,
+			    const struct qhca_ntuple *r)
+{
+	struct qhca_rss_ctx *rss = ntuple_context(priv, r);
+
+	if (rss)
+		qhca_rss_put_added(priv, rss, r->fs.ring_cookie);
 }
 
 /* Create the device's flow of a rule. 0 or an error. */
@@ -57,30 +76,51 @@ static int ntuple_make(struct qhca_netdev *priv, struct qhca_ntuple *r)
 	err = qhca_aq_create(priv->dev, QHCA_CMD_CREATE_FLOW, &flow,
 			     sizeof(flow), &r->flow);
 	r->made = !err;
+	if (err)
+		ntuple_untarget(priv, r);
 	/* the table is full, or has too many different masks */
 	return err == -ENOMEM ? -ENOSPC : err;
 }
 
 static void ntuple_unmake(struct qhca_netdev *priv, struct qhca_ntuple *r)
 {
-	if (r->made)
-		qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_FLOW, r->flow);
+	if (!r->made)
+		return;
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_FLOW, r->flow);
+	ntuple_untarget(priv, r);
 	r->made = false;
+}
+
+/*
+ * Is the highest queue that the rule leads to below @channels? If it has a
+ * context, that is @rss, and the rule's queue is added to each entry.
+ */
+static bool ntuple_below(const struct qhca_ntuple *r,
+			 const struct qhca_rss_ctx *rss, u32 channels)
+{
+	u64 cookie = r->fs.ring_cookie;
+
+	if (cookie == RX_CLS_FLOW_DISC)
+		return true;
+	/* a cookie may also name a function */
+	return cookie < channels &&
+	       (!rss || cookie + qhca_rss_last_queue(rss) < channels);
 }
 
 /* Returns 0 if the rule has a valid destination, else an error. */
 static int ntuple_check(struct qhca_netdev *priv, const struct qhca_ntuple *r)
 {
+	const struct qhca_rss_ctx *rss = NULL;
 	struct qhca_flow_match value, mask;
-	u64 cookie = r->fs.ring_cookie;
 
-	if (cookie == RX_CLS_FLOW_WAKE)
+	if (r->fs.ring_cookie == RX_CLS_FLOW_WAKE)
 		return -EOPNOTSUPP;
-	if (r->fs.flow_type & FLOW_RSS && !qhca_rss_find(priv, r->rss_context))
-		return -ENOENT;
-	if (cookie != RX_CLS_FLOW_DISC &&
-	    (ethtool_get_flow_spec_ring_vf(cookie) ||
-	     ethtool_get_flow_spec_ring(cookie) >= priv->params.channels))
+	if (r->fs.flow_type & FLOW_RSS) {
+		rss = qhca_rss_find(priv, r->rss_context);
+		if (!rss)
+			return -ENOENT;
+	}
+	if (!ntuple_below(r, rss, priv->params.channels))
 		return -EINVAL;
 	return qhca_ntuple_match(&r->fs, &value, &mask);
 }
@@ -193,6 +233,26 @@ bool qhca_ntuple_uses(struct qhca_netdev *priv, u32 rss_context)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Would all rules of the context that @rss describes lead to queues below
+ * @channels? Its table may be one that is yet to be set.
+ */
+bool qhca_ntuple_fits(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
+		      u32 channels)
+{
+	const struct qhca_ntuple *r;
+	int i;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		r = priv->ntuple[i];
+		if (r && r->fs.flow_type & FLOW_RSS &&
+		    r->rss_context == rss->id &&
+		    !ntuple_below(r, rss, channels))
+			return false;
+	}
+	return true;
 }
 
 u32 qhca_ntuple_count(struct qhca_netdev *priv)

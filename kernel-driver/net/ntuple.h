@@ -6,6 +6,7 @@
 #include <linux/ethtool.h>
 
 struct qhca_netdev;
+struct qhca_rss_ctx;
 
 #define QHCA_NTUPLE_MAX		512	/* locations */
 
@@ -27,6 +28,8 @@ int qhca_ntuple_insert(struct qhca_netdev *priv,
 		       struct ethtool_rx_flow_spec *fs, u32 rss_context);
 int qhca_ntuple_delete(struct qhca_netdev *priv, u32 location);
 bool qhca_ntuple_uses(struct qhca_netdev *priv, u32 rss_context);
+bool qhca_ntuple_fits(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
+		      u32 channels);
 u32 qhca_ntuple_count(struct qhca_netdev *priv);
 void qhca_ntuple_start(struct qhca_netdev *priv);
 void qhca_ntuple_stop(struct qhca_netdev *priv);

@@ -15,6 +15,8 @@
 #include "netdev.h"
 #include "rss.h"
 
+static_assert(QHCA_RSS_QUEUES == QHCA_MAX_CHANNELS);
+
 #define RSS_BY_ADDRS	(QHCA_HASH_BY_SRC_IP | QHCA_HASH_BY_DST_IP)
 #define RSS_FIELDS_DEF	(QHCA_HASH_BY_MASK << QHCA_HASH_TCP4_SHIFT |	\
 			 QHCA_HASH_BY_MASK << QHCA_HASH_UDP4_SHIFT |	\
@@ -61,6 +63,16 @@ struct qhca_rss_ctx *qhca_rss_find(struct qhca_netdev *priv, u32 id)
 	return NULL;
 }
 
+/* The highest queue that the context's table names. */
+u32 qhca_rss_last_queue(const struct qhca_rss_ctx *rss)
+{
+	u32 i, last = 0;
+
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
+		last = max(last, rss->indir[i]);
+	return last;
+}
+
 /* Does each type of frame hash source and destination, or neither? */
 bool qhca_rss_fields_symmetric(u32 fields)
 {
@@ -94,16 +106,17 @@ static void rss_fill_hash(struct qhca_qpc *qpc, const struct qhca_rss_ctx *rss)
 	memcpy(qpc->rx_hash_key, rss->key, sizeof(qpc->rx_hash_key));
 }
 
+/* Create a table of @n entries: @base plus one of @queues each. 0 or an error. */
 static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
-			u32 *rqtn)
+			u32 base, u32 *rqtn)
 {
 	__le32 rqns[QHCA_RSS_ENTRIES];
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		if (queues[i] >= priv->num_ch)
+		if (base + queues[i] >= priv->num_ch)
 			return -EINVAL;
-		rqns[i] = cpu_to_le32(priv->ch[queues[i]].rqn);
+		rqns[i] = cpu_to_le32(priv->ch[base + queues[i]].rqn);
 	}
 	return qhca_aq_create_arg(priv->dev, QHCA_CMD_CREATE_RQT,
 				  QHCA_RQT_ETH_RQ, rqns, n * sizeof(*rqns),
@@ -111,11 +124,12 @@ static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
 }
 
 /*
- * Create an RSS QP over @n queues of channels with the hash of @rss. 0 or an
- * error.
+ * Create an RSS QP over @n queues of channels, each @base plus one of @queues,
+ * with the hash of @rss. 0 or an error.
  */
-int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
-		     const u32 *queues, u32 n, struct qhca_rss_qp *qp)
+static int rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
+		       const u32 *queues, u32 n, u32 base,
+		       struct qhca_rss_qp *qp)
 {
 	struct qhca_qpc *qpc;
 	int err;
@@ -123,7 +137,7 @@ int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
 	qpc = kzalloc(sizeof(*qpc), GFP_KERNEL);
 	if (!qpc)
 		return -ENOMEM;
-	err = rss_make_rqt(priv, queues, n, &qp->rqtn);
+	err = rss_make_rqt(priv, queues, n, base, &qp->rqtn);
 	if (err)
 		goto out;
 	qpc->type = QHCA_QPT_RSS;
@@ -141,8 +155,16 @@ out:
 	return err;
 }
 
-/* Undo qhca_rss_make_qp(); no flow uses it. Does nothing if there is no QP. */
-void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
+/* Create the QP of a context with @base added to each entry. 0 or an error. */
+static int rss_make_ctx_qp(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+			   u32 base)
+{
+	return rss_make_qp(priv, rss, rss->indir, QHCA_RSS_ENTRIES, base,
+			   &rss->qp[base]);
+}
+
+/* Undo rss_make_qp(); no flow uses it. Does nothing if there is no QP. */
+static void rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
 {
 	if (!qp->made)
 		return;
@@ -151,9 +173,12 @@ void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
 	qp->made = false;
 }
 
-/* Set hash and table of a context's QP to those of @want, in one step. */
+/*
+ * Set hash and table of one of a context's QPs to those of @want, with @base
+ * added to each entry, in one step.
+ */
 static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
-		      const struct qhca_rss_ctx *want)
+		      const struct qhca_rss_ctx *want, u32 base)
 {
 	struct qhca_qpc *qpc;
 	u32 rqtn, old;
@@ -162,7 +187,7 @@ static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
 	qpc = kzalloc(sizeof(*qpc), GFP_KERNEL);
 	if (!qpc)
 		return -ENOMEM;
-	err = rss_make_rqt(priv, want->indir, QHCA_RSS_ENTRIES, &rqtn);
+	err = rss_make_rqt(priv, want->indir, QHCA_RSS_ENTRIES, base, &rqtn);
 	if (err)
 		goto out;
 	qpc->rqtn = cpu_to_le32(rqtn);
@@ -176,6 +201,29 @@ static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
 	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_RQT, old);
 out:
 	kfree(qpc);
+	return err;
+}
+
+/* The same for all QPs of a context. 0, or an error with nothing changed. */
+static int rss_modify_all(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+			  const struct qhca_rss_ctx *want)
+{
+	int i, err = 0;
+
+	for (i = 0; i < QHCA_RSS_QUEUES; i++) {
+		if (rss->qp[i].made)
+			err = rss_modify(priv, &rss->qp[i], want, i);
+		if (err)
+			break;
+	}
+	if (!err)
+		return 0;
+	while (i--) {
+		if (rss->qp[i].made && rss_modify(priv, &rss->qp[i], rss, i))
+			netdev_err(priv->netdev,
+				   "RSS context %u: old table not restored\n",
+				   rss->id);
+	}
 	return err;
 }
 
@@ -212,10 +260,8 @@ static void rss_rehash_direct(struct qhca_netdev *priv)
 int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
 		    const struct qhca_rss_ctx *want)
 {
-	int err = 0;
+	int err = rss_modify_all(priv, rss, want);
 
-	if (rss->qp.made)
-		err = rss_modify(priv, &rss->qp, want);
 	if (err)
 		return err;
 	memcpy(rss->indir, want->indir, sizeof(rss->indir));
@@ -240,10 +286,60 @@ int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn)
 	if (i >= priv->num_ch)
 		return -EINVAL;
 	if (!qp->made)
-		err = qhca_rss_make_qp(priv, &priv->rss, &i, 1, qp);
+		err = rss_make_qp(priv, &priv->rss, &i, 1, 0, qp);
 	if (!err)
 		*qpn = qp->qpn;
 	return err;
+}
+
+/**
+ * qhca_rss_get_added - get a context's QP with a queue added to each entry
+ * @priv: net_device; its queues are started
+ * @rss: context
+ * @base: what is added; 0 gets the context's own QP
+ * @qpn: filled in with the QP's number
+ *
+ * The QP is created if necessary; it follows the context's table and hash until
+ * qhca_rss_put_added().
+ *
+ * Return: 0, -EINVAL (beyond the last queue) or an error of the device.
+ */
+int qhca_rss_get_added(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+		       u32 base, u32 *qpn)
+{
+	struct qhca_rss_qp *qp;
+	int err = 0;
+
+	if (base >= QHCA_RSS_QUEUES)
+		return -EINVAL;
+	qp = &rss->qp[base];
+	if (!qp->made)
+		err = rss_make_ctx_qp(priv, rss, base);
+	if (err)
+		return err;
+	qp->users++;
+	*qpn = qp->qpn;
+	return 0;
+}
+
+/* Undo qhca_rss_get_added(); the flow that used the QP is gone. */
+void qhca_rss_put_added(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+			u32 base)
+{
+	struct qhca_rss_qp *qp = &rss->qp[base];
+
+	/* the context's own lives as long as the queues run */
+	if (!--qp->users && base)
+		rss_unmake_qp(priv, qp);
+}
+
+/* Destroy all QPs of a context. */
+static void rss_unmake_ctx(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
+{
+	int i;
+
+	for (i = 0; i < QHCA_RSS_QUEUES; i++)
+		rss_unmake_qp(priv, &rss->qp[i]);
 }
 
 /* Add a context, with its QP if the queues are started. 0 or an error. */
@@ -252,8 +348,7 @@ int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
 	int err = 0;
 
 	if (priv->up)
-		err = qhca_rss_make_qp(priv, rss, rss->indir, QHCA_RSS_ENTRIES,
-				       &rss->qp);
+		err = rss_make_ctx_qp(priv, rss, 0);
 	if (!err)
 		list_add_tail(&rss->list, &priv->rss_list);
 	return err;
@@ -263,7 +358,7 @@ int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
 void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
 {
 	list_del(&rss->list);
-	qhca_rss_unmake_qp(priv, &rss->qp);
+	rss_unmake_ctx(priv, rss);
 }
 
 /*
@@ -283,13 +378,11 @@ int qhca_rss_start(struct qhca_netdev *priv)
 	if (err)
 		return err;
 	priv->have_pd = true;
-	err = qhca_rss_make_qp(priv, &priv->rss, priv->rss.indir,
-			       QHCA_RSS_ENTRIES, &priv->rss.qp);
+	err = rss_make_ctx_qp(priv, &priv->rss, 0);
 	list_for_each_entry(rss, &priv->rss_list, list) {
 		if (err)
 			break;
-		err = qhca_rss_make_qp(priv, rss, rss->indir, QHCA_RSS_ENTRIES,
-				       &rss->qp);
+		err = rss_make_ctx_qp(priv, rss, 0);
 	}
 	if (err)
 		qhca_rss_stop(priv);
@@ -303,10 +396,10 @@ void qhca_rss_stop(struct qhca_netdev *priv)
 	u32 i;
 
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
-		qhca_rss_unmake_qp(priv, &priv->ch[i].direct);
-	qhca_rss_unmake_qp(priv, &priv->rss.qp);
+		rss_unmake_qp(priv, &priv->ch[i].direct);
+	rss_unmake_ctx(priv, &priv->rss);
 	list_for_each_entry(rss, &priv->rss_list, list)
-		qhca_rss_unmake_qp(priv, &rss->qp);
+		rss_unmake_ctx(priv, rss);
 	if (priv->have_pd)
 		qhca_aq_destroy_sure(priv->dev, QHCA_CMD_FREE_PD, priv->pdn);
 	priv->have_pd = false;

@@ -13,11 +13,13 @@ struct qhca_netdev;
 #define QHCA_RSS_ENTRIES	128
 #define QHCA_RSS_KEY_LEN	40
 #define QHCA_RSS_CONTEXTS	64	/* with the default one */
+#define QHCA_RSS_QUEUES		16	/* that an entry can name */
 
 /* The device's objects of a context, or of a single queue. */
 struct qhca_rss_qp {
 	u32 rqtn;
 	u32 qpn;
+	u16 users;	/* filters, of one with a queue added */
 	bool made;
 };
 
@@ -29,7 +31,8 @@ struct qhca_rss_qp {
  * @key: of the Toeplitz hash
  * @fields: QHCA_HASH_BY_* of each type of frame
  * @input_xfrm: RXH_XFRM_*
- * @qp: the device's objects
+ * @qp: the device's objects; [n]: with n added to each entry, while filters use
+ *	it
  */
 struct qhca_rss_ctx {
 	struct list_head list;
@@ -38,7 +41,7 @@ struct qhca_rss_ctx {
 	u8 key[QHCA_RSS_KEY_LEN];
 	u32 fields;
 	u8 input_xfrm;
-	struct qhca_rss_qp qp;
+	struct qhca_rss_qp qp[QHCA_RSS_QUEUES];
 };
 
 static inline bool qhca_rss_supported(const struct qhca_dev *dev)
@@ -50,14 +53,16 @@ void qhca_rss_set_default(struct qhca_rss_ctx *rss, u32 n);
 void qhca_rss_init(struct qhca_rss_ctx *rss, u32 n);
 struct qhca_rss_ctx *qhca_rss_find(struct qhca_netdev *priv, u32 id);
 bool qhca_rss_fields_symmetric(u32 fields);
-int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
-		     const u32 *queues, u32 n, struct qhca_rss_qp *qp);
-void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp);
+u32 qhca_rss_last_queue(const struct qhca_rss_ctx *rss);
 int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
 		    const struct qhca_rss_ctx *want);
 int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss_ctx *rss);
 void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss_ctx *rss);
 int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn);
+int qhca_rss_get_added(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+		       u32 base, u32 *qpn);
+void qhca_rss_put_added(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+			u32 base);
 int qhca_rss_start(struct qhca_netdev *priv);
 void qhca_rss_stop(struct qhca_netdev *priv);
 

@@ -231,6 +231,42 @@ def test_contexts_and_filters(queues, resets):
     b.run(f"ethtool -K {dev} ntuple on")
 
 
+def test_filter_adds_its_queue(queues):
+    """A filter's queue is added to each entry of its context's table, also of a later one."""
+    a, b, dev = queues.a, queues.b, queues.b.netdev
+    # the context has the key of the default one
+    out = b.run(f"ethtool -X {dev} context new equal 2").out
+    context = re.search(r"is (\d+)", out)[1]
+    rule = f"ethtool -N {dev} flow-type udp4 context {context} dst-port"
+    b.run(f"{rule} 7011")
+    added = re.search(r"ID (\d+)", b.run(f"{rule} 7012 action 2").out)[1]
+
+    def check(port, entries, base):
+        flows = [(24000 + i, port) for i in range(20)]
+        want = [0] * 4
+        for flow in flows:
+            want[base + udp_hash(a.ip, b.ip, *flow) % 128 % entries] += 5
+        got = received(b, lambda: send_udp(a, b.ip, flows), 100)
+        assert all(g >= w for g, w in zip(got, want)), (port, got, want)
+
+    for entries in (2, 1):
+        b.run(f"ethtool -X {dev} context {context} equal {entries}")
+        check(7011, entries, 0)
+        check(7012, entries, 2)
+    b.run(f"ethtool -G {dev} rx 512 && ethtool -G {dev} rx 1024")
+    check(7012, 1, 2)
+    # beyond the last queue
+    assert b.run(f"{rule} 7013 action 4", check=False).rc
+    assert b.run(f"ethtool -X {dev} context {context} equal 3", check=False).rc
+    check(7012, 1, 2)
+    b.run(f"ethtool -X {dev} equal 1")
+    assert b.run(f"ethtool -L {dev} combined 2", check=False).rc
+    b.run(f"ethtool -L {dev} combined 3")
+    b.run(f"ethtool -N {dev} delete {added}")
+    b.run(f"ethtool -L {dev} combined 2 && ethtool -L {dev} combined 4")
+    b.run(f"ethtool -X {dev} context {context} equal 3")
+
+
 def test_removed_with_contexts(pair):
     """The driver leaves the adapter while rules and contexts exist."""
     a, dev = pair.a, pair.a.netdev

@@ -36,6 +36,7 @@ REFUSED = {
     "-N {dev} flow-type udp4 dst-port 1 action -2": (UNSUPPORTED,),
     "-N {dev} flow-type udp4 dst-port 1 vf 1 queue 1": (INVALID,),
     "-N {dev} flow-type udp4 dst-port 1 context 40": (MISSING,),
+    "-N {dev} flow-type udp4 dst-port 1 context {used} action 3": (INVALID,),
     "-N {dev} flow-type udp4 dst-port 1 action 1 loc 100000": (INVALID,),
     "-N {dev} flow-type sctp4 dst-port 1 action 1": (UNSUPPORTED,),
     "-N {dev} delete 77": (MISSING,),
