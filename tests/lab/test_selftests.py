@@ -159,6 +159,38 @@ def test_document(tmp_path, monkeypatch):
     assert "| `y.sh` |  | pass | – |" in text
 
 
+def test_document_keeps_what_was_not_run_again(tmp_path, monkeypatch):
+    """A new clone has no results of earlier runs: their rows stay as they are in the document."""
+    monkeypatch.setattr(table, "BUILD", tmp_path)
+    (tmp_path / "selftests").mkdir()
+    assert table.document(table.document()) == table.HEAD
+    release = "6.12.1+deb13-amd64"
+    table.save("qhca", release, {"x.py": [Case("one", FAIL, "a | b"), Case("two", PASS)],
+                                 "y.sh": [Case("", SKIP, "not here")]})
+    table.save("virtio-net", release, {"x.py": [Case("two", FAIL, "it"), Case("three", XFAIL)]})
+    table.save("qhca", "6.9.1-amd64", {"z.py": [Case("", PASS)]})
+    before = table.document()
+    for path in (tmp_path / "selftests").iterdir():
+        path.unlink()
+    assert table.document(before) == before
+    table.save("qhca", release, {"x.py": [Case("one", PASS)]})
+    table.save("qhca", "7.1.2-amd64", {"x.py": [Case("one", PASS)]})
+    after = table.document(before)
+    assert "qhca: 1 pass, 1 skip; virtio-net: 1 fail, 1 xfail." in after
+    assert "| `x.py` | one | pass | – |\n|  | two | – | **fail**: it |\n|  | three | – | xfail |" \
+        in after
+    assert "| `y.sh` |  | skip: not here | – |" in after
+    order = [after.index(f"## Linux {v}") for v in ("6.9.1", "6.12.1", "7.1.2")]
+    assert order == sorted(order)
+
+
+def test_document_of_the_project_is_understood(tmp_path, monkeypatch):
+    """The tables in docs/ survive if nothing was run."""
+    monkeypatch.setattr(table, "BUILD", tmp_path)
+    text = (TOP / "docs" / "reference" / "selftests.md").read_text()
+    assert table.document(text) == text
+
+
 def test_document_says_why(tmp_path, monkeypatch):
     """A failure that is understood has its reason, for the adapter that it is about."""
     monkeypatch.setattr(table, "BUILD", tmp_path)

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Results of the selftests: kept in a file, and written as a document."""
+"""Results of the selftests: kept in a file, and written as a document.
+
+The document outlives the files, which a clean build deletes: what these do not have is
+taken from the document as it was.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +29,7 @@ make test-selftests                                  # qhca
 make test-selftests-newest                           # the same with the newest kernel
 lab/run/selftests --nic virtio-net                   # the same list on virtio-net
 lab/run/selftests --only 'rss_ctx|tcp_mmap' --show   # some of them, with all that they print
-lab/run/selftests --write                            # this document, from the last runs
+lab/run/selftests --write                            # put the last runs into this document
 ```
 
 `xfail` is the result that the test itself expects from an adapter without the feature, or from a slow machine.
@@ -52,6 +57,10 @@ UNDERSTOOD = {
         "all received packets were correct, but on a busy host too few arrive in its twenty seconds",
 }
 HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
+NICS = ("qhca", "virtio-net")
+OMITTED = "–"
+# Cells of a table, by test and case.
+Cells = dict[str, dict[str, str]]
 
 
 def results_file(nic: str, release: str) -> Path:
@@ -72,40 +81,68 @@ def load(path: Path) -> dict[str, list[Case]]:
     return {name: [Case(**c) for c in cases] for name, cases in text.items()}
 
 
-def counts(results: dict[str, list[Case]]) -> str:
+def counts(cells: Cells) -> str:
     """How many passed, ...: "12 pass, 1 skip"."""
-    number = Counter(c.verdict for cases in results.values() for c in cases)
+    verdicts = {shown: word for word, shown in HOW.items()}
+    number = Counter(verdicts[cell.partition(":")[0]]
+                     for cases in cells.values() for cell in cases.values())
     return ", ".join(f"{number[word]} {word}" for word in HOW if number[word])
 
 
-def _cell(case: Case | None, understood: str = "") -> str:
-    if case is None:
-        return "–"
+def _cell(case: Case, understood: str = "") -> str:
     # A reason may contain characters that are special in Markdown.
     reason = case.reason.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
     text = HOW[case.verdict] + (f": {reason[:160]}" if reason and case.verdict != PASS else "")
     return text + (f" ({understood})" if understood and case.verdict == FAIL else "")
 
 
-def document() -> str:
-    """All saved results, as Markdown; newest kernel last."""
-    kept: dict[str, dict[str, dict[str, list[Case]]]] = {}
+def _short(release: str) -> str:
+    """The version in what `uname -r` says."""
+    return re.split(r"[-+]", release)[0]
+
+
+def _written(text: str) -> dict[str, dict[str, Cells]]:
+    """The tables of a document, by version and adapter."""
+    found: dict[str, dict[str, Cells]] = {}
+    for part in text.split("\n## Linux ")[1:]:
+        version, *lines = part.splitlines()
+        rows = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
+        if not rows:
+            continue
+        nics = rows[0][2:]
+        tables: dict[str, Cells] = {nic: {} for nic in nics}
+        test = ""
+        for name, case, *cells in rows[1:]:
+            test = name.strip("`") or test
+            for nic, cell in zip(nics, cells):
+                if cell != OMITTED:
+                    tables[nic].setdefault(test, {})[case] = cell
+        found[version] = tables
+    return found
+
+
+def document(before: str = "") -> str:
+    """All saved results, as Markdown; newest kernel last. A test without one has its row of
+    BEFORE, the previous document."""
+    kept = _written(before)
     for path in sorted((BUILD / "selftests").glob("results-*.json")):
-        for nic in ("qhca", "virtio-net"):
+        for nic in NICS:
             release = path.stem.removeprefix(f"results-{nic}-")
-            if release != path.stem:
-                kept.setdefault(release, {})[nic] = load(path)
+            if release == path.stem:
+                continue
+            cells = kept.setdefault(_short(release), {}).setdefault(nic, {})
+            for name, cases in load(path).items():
+                why = UNDERSTOOD.get(name, "") if nic == "qhca" else ""
+                cells[name] = {c.name: _cell(c, why) for c in cases}
     text = HEAD
-    for release in sorted(kept, key=lambda r: [int(n) for n in r.split("-")[0].split("+")[0].split(".")]):
-        nics = kept[release]
-        text += f"\n## Linux {release.split('-')[0].split('+')[0]}\n\n"
+    for version in sorted(kept, key=lambda v: [int(n) for n in v.split(".")]):
+        nics = {nic: kept[version][nic] for nic in NICS if nic in kept[version]}
+        text += f"\n## Linux {version}\n\n"
         text += "; ".join(f"{nic}: {counts(found)}" for nic, found in nics.items()) + ".\n\n"
         text += f"| test | case | {' | '.join(nics)} |\n|---|---|{'---|' * len(nics)}\n"
         for name in sorted({n for found in nics.values() for n in found}):
-            by_nic = [{c.name: c for c in found.get(name, [])} for found in nics.values()]
-            why = [UNDERSTOOD.get(name, "") if nic == "qhca" else "" for nic in nics]
-            cases = list(dict.fromkeys(c for cases in by_nic for c in cases))
-            for number, case in enumerate(cases):
-                cells = " | ".join(_cell(cases_.get(case), w) for cases_, w in zip(by_nic, why))
+            by_nic = [found.get(name, {}) for found in nics.values()]
+            for number, case in enumerate(dict.fromkeys(c for cells in by_nic for c in cells)):
+                cells = " | ".join(found.get(case, OMITTED) for found in by_nic)
                 text += f"| {f'`{name}`' if number == 0 else ''} | {case} | {cells} |\n"
     return text
