@@ -34,7 +34,8 @@ static bool port_stats_read(struct net_device *netdev, __le64 *hw)
 /*
  * ethtool_ops.get_eth_mac_stats. The octets are those of whole frames with FCS,
  * as the kernel's own test of these counters expects and other adapters report;
- * 802.3 counts data and padding only.
+ * 802.3 counts data and padding only. A frame is lost in the MAC if the device
+ * cannot read it from memory, or refuses its WQE.
  */
 void qhca_get_eth_mac_stats(struct net_device *netdev,
 			    struct ethtool_eth_mac_stats *s)
@@ -55,6 +56,8 @@ void qhca_get_eth_mac_stats(struct net_device *netdev,
 		le64_to_cpu(hw[QHCA_STAT_PORT_RX_MULTICAST]);
 	s->BroadcastFramesReceivedOK =
 		le64_to_cpu(hw[QHCA_STAT_PORT_RX_BROADCAST]);
+	s->FramesLostDueToIntMACXmitError =
+		le64_to_cpu(hw[QHCA_STAT_ETH_TX_ERRORS]);
 	s->FrameTooLongErrors = le64_to_cpu(hw[QHCA_STAT_PORT_RX_OVERSIZE]);
 }
 

@@ -53,6 +53,8 @@ for size in {list(sizes)}:
     # with header and FCS, as drivers/net/hw/ethtool_std_stats.sh of the kernel has it
     octets = 40 * sum(max(46, size + 28) + 18 for size in sizes)
     assert sent[0] >= 40 * len(sizes) and octets <= sent[1] < octets + 100 * 1500
+    # none was lost in the MAC
+    assert grown(a, ["FramesLostDueToIntMACXmitError"]) == [0]
 
 
 def buffer_size(pair, guest):
