@@ -121,8 +121,14 @@ def test_lro(pair, lro):
         run_pair(a, b, "iperf3 -s -1", f"iperf3 -n 8M -c {a.ip}")
         merged = a.ethtool_stat("drv_rx_large") - before
         assert (merged > 0) == (lro == "on")
+        # what the device merges, it has checked
+        a.run(f"ethtool -K {dev} rx off")
+        wanted = "off [requested on]" if lro == "on" else "off"
+        assert f"large-receive-offload: {wanted}\n" in a.run(f"ethtool -k {dev}").out
+        a.run(f"ethtool -K {dev} rx on")
+        assert f"large-receive-offload: {lro}\n" in a.run(f"ethtool -k {dev}").out
         a.run(f"ethtool -K {dev} rx-gro-hw on")
         assert "large-receive-offload: off" in a.run(f"ethtool -k {dev}").out
     finally:
         b.run(f"ethtool -K {b.netdev} tso on")
-        a.run(f"ethtool -K {dev} lro off rx-gro-hw on")
+        a.run(f"ethtool -K {dev} rx on lro off rx-gro-hw on")
