@@ -37,7 +37,7 @@ lab/run/selftests --write                            # put the last runs into th
 Some cases have time limits for real machines, and fail on a busy host: `rss_ctx.py` allows five seconds for 20 000 packets and 0.2 seconds for a new key,
 `gro.py` 0.2 ms for packets that belong together. If the new key takes up to ten times as long, the result is `xfail`. Others have longer limits for slow machines,
 which the lab requests (`KSFT_MACHINE_SLOW`). In the guests iperf3 has a low priority, so that it does not delay the test itself, and `net.core.rmem_max` is 4 MiB:
-`csum.py` requests that for the 100 frames that it receives, which have a page each. For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
+`csum.py` requests that for the 100 frames that it receives, which have a page each. IPv6 addresses stay when a link goes down (`keep_addr_on_down`), as on the machines of netdev's CI. For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
 CPU sends one every 0.1 ms, and `gro_hw.py` expects interleaved frames of 512 flows to be merged.
 Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with these exceptions. `csum.py` of 6.12 requires an
 attribute that its own `env.py` does not set; the lab adds it. `toeplitz.py` may take 20 seconds instead of four for ten packets: for each it starts a program in the other guest.
