@@ -47,8 +47,10 @@ qhca skips tests for these reasons:
 
 - It has one port, no embedded switch and no cryptography: `devlink_port_split.py`, `devlink_rate_*`, `hw_stats_l3*`, `macsec.py`, `ipsec_vxlan.py`, `psp.py`.
 - Its wire is a QEMU socket, not a PHY: no speed negotiation, no FEC, no frame preemption, no collisions and no corrupted frames to count
-  (`ethtool.sh`, `ethtool_extended_state.sh`, `ethtool_mm.sh`, `check_fec`, `eth-mac` counters).
-- Its indirection tables have 128 entries for any number of queues, so they never grow (`resize_*`), and it runs no BPF programs itself (`test_xdp_offload`).
+  (`ethtool.sh`, `ethtool_extended_state.sh`, `ethtool_mm.sh`, `check_fec`, most of the skipped `eth-mac` counters).
+- Its indirection tables do not grow with the number of queues (`resize_*`): they always have 128 entries, eight for each of at most 16 queues. The kernel requires four
+  (`indir_size_4x`), and a table that never changes its size need not be replaced, rejected or unfolded when queues are added.
+- It runs no BPF programs itself (`test_xdp_offload`).
 - Debian's kernel is built without a feature that the test needs: function error injection (`pp_alloc_fail.py`), netdevsim, PSP.
 """
 # Known reasons for failures of qhca, by test.
