@@ -10,16 +10,25 @@
 #include "xdp.h"
 #include "xsk.h"
 
-/* Send the frame back. False: it still belongs to the caller. */
+/*
+ * Send the frame back, with the tag that the device has stripped, as the stack
+ * does for programs that it runs itself. False: it still belongs to the caller.
+ */
 static bool rx_xdp_tx(struct qhca_rx_queue *q, struct xdp_buff *xdp)
 {
+	const struct qhca_eth_cqe *cqe = ((struct qhca_xdp_buff *)xdp)->cqe;
 	bool own = xdp->rxq->mem.type == MEM_TYPE_PAGE_POOL;
+	struct qhca_eth_wqe offloads = {};
 	struct xdp_frame *frame;
 
+	if (le16_to_cpu(cqe->flags) & QHCA_CQE_F_VLAN) {
+		offloads.flags = QHCA_WQE_F_ETH_VLAN;
+		offloads.vlan = cqe->vlan;
+	}
 	if (q->xsk)
-		return qhca_xsk_tx_back(q->ch, xdp);
+		return qhca_xsk_tx_back(q->ch, xdp, &offloads);
 	frame = xdp_convert_buff_to_frame(xdp);
-	return frame && qhca_xdp_tx(q->ch, frame, own);
+	return frame && qhca_xdp_tx(q->ch, frame, own, &offloads);
 }
 
 /**

@@ -55,7 +55,8 @@ static int xdp_map(struct qhca_tx_queue *q, struct xdp_frame *frame,
 }
 
 /* Under the lock of the stack's queue. False: the caller keeps the frame. */
-static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own)
+static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own,
+		     const struct qhca_eth_wqe *offloads)
 {
 	struct qhca_tx_buf buf = {
 		.frame = frame,
@@ -76,7 +77,7 @@ static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own)
 	if (unlikely(n < 0))
 		goto dropped;
 	buf.nsegs = n;
-	qhca_tx_post(q, &buf, NULL);
+	qhca_tx_post(q, &buf, offloads);
 	qhca_stat_inc(&q->stats->sync, &q->stats->xdp_xmit);
 	return true;
 
@@ -90,12 +91,14 @@ dropped:
  * @ch: channel
  * @frame: the frame
  * @own: its buffers are of the queue's pool
+ * @offloads: flags and fields of its WQE
  *
  * In the channel's NAPI; qhca_xdp_tx_flush() follows.
  *
  * Return: false if there is no room; the caller keeps the frame.
  */
-bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own)
+bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own,
+		 const struct qhca_eth_wqe *offloads)
 {
 	struct qhca_tx_queue *q = ch->tx;
 	bool sent;
@@ -104,7 +107,7 @@ bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own)
 	/* for the watchdog: the queue may wait for frames without an skb */
 	txq_trans_cond_update(q->txq);
 	/* it may have failed to restart */
-	sent = q->made && xdp_post(q, frame, own);
+	sent = q->made && xdp_post(q, frame, own, offloads);
 	__netif_tx_unlock(q->txq);
 	return sent;
 }
@@ -139,7 +142,7 @@ int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 	q = READ_ONCE(priv->up) ? priv->ch[i].tx : NULL;
 	if (q && q->made) {
 		for (sent = 0; sent < n; sent++) {
-			if (!xdp_post(q, frames[sent], false))
+			if (!xdp_post(q, frames[sent], false, NULL))
 				break;
 		}
 		if (flags & XDP_XMIT_FLUSH)

@@ -173,12 +173,14 @@ static u16 xsk_tx_chain(struct qhca_tx_queue *q, struct xdp_buff *xdp)
  * qhca_xsk_tx_back - send back a frame in buffers of the channel's pool
  * @ch: channel
  * @xdp: the frame
+ * @offloads: flags and fields of its WQE
  *
  * In the channel's NAPI; qhca_xdp_tx_flush() follows.
  *
  * Return: false if there is no room; the caller keeps the frame.
  */
-bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp)
+bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp,
+		      const struct qhca_eth_wqe *offloads)
 {
 	struct qhca_tx_queue *q = ch->tx;
 	struct qhca_tx_buf buf = {
@@ -197,7 +199,7 @@ bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp)
 	sent = q->made && qhca_tx_room(q) && nfrags < QHCA_ETH_MAX_SGE;
 	if (likely(sent)) {
 		buf.nsegs = xsk_tx_chain(q, xdp);
-		qhca_tx_post(q, &buf, NULL);
+		qhca_tx_post(q, &buf, offloads);
 		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_xmit);
 	} else {
 		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_drops);

@@ -18,7 +18,8 @@ void qhca_xdp_init(struct qhca_netdev *priv);
 void qhca_xdp_show_features(struct qhca_netdev *priv);
 
 /* tx_xdp.c */
-bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own);
+bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own,
+		 const struct qhca_eth_wqe *offloads);
 void qhca_xdp_tx_flush(struct qhca_channel *ch);
 int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 		  u32 flags);

@@ -36,7 +36,8 @@ struct sk_buff *qhca_xsk_rx(struct qhca_rx_queue *q, struct bpf_prog *prog,
 
 /* tx_xsk.c */
 bool qhca_xsk_tx(struct qhca_tx_queue *q);
-bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp);
+bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp,
+		      const struct qhca_eth_wqe *offloads);
 u32 qhca_xsk_tx_release(struct qhca_tx_buf *buf);
 void qhca_xsk_tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 		       u64 cycles);
@@ -105,7 +106,8 @@ static inline bool qhca_xsk_tx(struct qhca_tx_queue *q)
 }
 
 static inline bool qhca_xsk_tx_back(struct qhca_channel *ch,
-				    struct xdp_buff *xdp)
+				    struct xdp_buff *xdp,
+				    const struct qhca_eth_wqe *offloads)
 {
 	return false;
 }

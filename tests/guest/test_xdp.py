@@ -9,7 +9,7 @@ import re
 import pytest
 
 from ftrace import INSTANCE, events
-from labs import PATIENCE, Python
+from labs import PATIENCE, Python, vlan
 from test_dmabuf import scripts
 from test_driver import function_reset, ping
 from test_large_receive import shown
@@ -65,6 +65,7 @@ def counted(guest):
 ECHO = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, {device!r})
 s.connect(({dst!r}, {port}))
 s.settimeout(30)
 for i in range({count}):
@@ -77,9 +78,9 @@ print("right")
 """
 
 
-def echo(a, b, port, size, count=20, longer=0, upto=65536):
-    out = a.run(Python(ECHO.format(dst=b.ip, port=port, size=size, count=count, longer=longer,
-                                   upto=upto))).out
+def echo(a, b, port, size, count=20, longer=0, upto=65536, dst=None, device=""):
+    out = a.run(Python(ECHO.format(dst=dst or b.ip, port=port, size=size, count=count,
+                                   longer=longer, upto=upto, device=device.encode()))).out
     assert out.strip() == "right"
 
 
@@ -125,6 +126,18 @@ def test_sent_back(program, pair, port, counter):
         echo(a, b, port, program[1], count=50)
     assert n[counter] == n["tx_xdp_xmit"] == 50
     assert "rx_xdp_drops" not in n and "tx_xdp_drops" not in n
+
+
+def test_sent_back_with_its_tag(program, pair):
+    """The adapter has stripped the tag of a frame in a VLAN: what is sent back has it again."""
+    a, b = pair.a, pair.b
+    with vlan(pair) as dst:
+        a.wait_for(f"ping -c 1 -W 1 {dst}")
+        with counted(b) as n:
+            echo(a, b, 7102, program[1], dst=dst, device="v42")
+            echo(a, b, 7105, program[1], dst=dst, device="v42", upto=100)
+            echo(a, b, 7102, program[1])
+    assert n["rx_xdp_tx"] == n["tx_xdp_xmit"] == 60
 
 
 @pytest.mark.long("test_sent_back has frames that are redirected to the adapter")
