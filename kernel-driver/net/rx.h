@@ -31,6 +31,7 @@ struct qhca_rx_count {
 struct qhca_xdp_buff {
 	struct xdp_buff xdp;
 	const struct qhca_eth_cqe *cqe;	/* while the program runs */
+	__be16 protocol;	/* EtherType, as received */
 	struct xdp_buff *next;	/* next AF_XDP buffer of a frame sent back */
 };
 

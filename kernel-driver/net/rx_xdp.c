@@ -38,7 +38,8 @@ static bool rx_xdp_tx(struct qhca_rx_queue *q, struct xdp_buff *xdp)
  * @xdp: frame, in buffers of the queue
  * @count: counts the result
  *
- * In NAPI context; qhca_xdp_flush() follows before it ends.
+ * In NAPI context; qhca_xdp_flush() follows before it ends. The frame is in a
+ * struct qhca_xdp_buff, whose @cqe is set.
  *
  * Return: true if the frame is for the stack; else it has been consumed.
  */
@@ -46,8 +47,12 @@ bool qhca_xdp_run(struct qhca_rx_queue *q, struct bpf_prog *prog,
 		  struct xdp_buff *xdp, struct qhca_rx_count *count)
 {
 	struct net_device *netdev = q->priv->netdev;
-	u32 act = bpf_prog_run_xdp(prog, xdp);
+	u32 act;
 
+	/* the program may change the frame, or move its begin */
+	((struct qhca_xdp_buff *)xdp)->protocol =
+		((const struct ethhdr *)xdp->data)->h_proto;
+	act = bpf_prog_run_xdp(prog, xdp);
 	count->xdp_packets++;
 	switch (act) {
 	case XDP_PASS:
@@ -191,14 +196,13 @@ static int xdp_rx_hash(const struct xdp_md *ctx, u32 *hash,
 {
 	const struct qhca_xdp_buff *x = (const void *)ctx;
 	const struct qhca_eth_cqe *cqe = ctx_cqe(ctx);
-	const struct ethhdr *eth = x->xdp.data;
 
 	switch (cqe->hash_type) {
 	case QHCA_HASH_TYPE_L4:
 		*rss_type = XDP_RSS_TYPE_L4_ANY;
 		break;
 	case QHCA_HASH_TYPE_L3:
-		*rss_type = eth->h_proto == htons(ETH_P_IPV6) ?
+		*rss_type = x->protocol == htons(ETH_P_IPV6) ?
 			    XDP_RSS_TYPE_L3_IPV6 : XDP_RSS_TYPE_L3_IPV4;
 		break;
 	default:

@@ -3,6 +3,7 @@
 and the programs when the queues change."""
 
 import contextlib
+import ipaddress
 import json
 import re
 
@@ -13,13 +14,13 @@ from labs import PATIENCE, Python, vlan
 from test_dmabuf import scripts
 from test_driver import function_reset, ping
 from test_large_receive import shown
-from test_net_queues import KEY_TEXT, send_udp, transfer, udp_hash
+from test_net_queues import KEY_TEXT, send_udp, toeplitz, transfer, udp_hash
 
 # section of the program, MTU, bytes of a datagram
 SIZES = {"single": ("xdp", 1500, 1400), "several": ("xdp.frags", 9000, 8900)}
 SEVERAL = pytest.mark.long("frames in several buffers are in the gate, and streams in one")
 ALIKE = [pytest.param("single", marks=SEVERAL), "several"]
-L4_ANY = 1 << 3  # XDP_RSS_L4
+L3_IPV4, L4_ANY = 1 << 0, 1 << 3  # XDP_RSS_L3_IPV4, XDP_RSS_L4
 
 
 @contextlib.contextmanager
@@ -316,20 +317,19 @@ def test_refused(pair, progs):
         echo(pair.a, b, 7102, 1000, count=3)
 
 
-@pytest.mark.parametrize("vlan", [
-    pytest.param(None, marks=pytest.mark.long("with a tag, the hash is shown, too")), 42])
-def test_metadata(pair, vlan):
-    """A program gets the RSS hash, and the tag that the adapter has stripped."""
+@pytest.mark.parametrize("tag,fields", [(None, "sd"), (42, "sdfn")])
+def test_metadata(pair, tag, fields):
+    """A program gets the RSS hash and its type, and the tag that the adapter has stripped."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     src, dst = a.ip, b.ip
     pair.set_mtu(1500)
-    b.run(f"ethtool -X {dev} hkey {KEY_TEXT}")
+    b.run(f"ethtool -X {dev} hkey {KEY_TEXT} && ethtool -N {dev} rx-flow-hash udp4 {fields}")
     try:
-        if vlan:
+        if tag:
             src, dst = "10.95.0.1", "10.95.0.2"
             for g, ip in ((a, src), (b, dst)):
-                g.run(f"ip link add link {g.netdev} name v{vlan} type vlan id {vlan} && "
-                      f"ip addr add {ip}/24 dev v{vlan} && ip link set v{vlan} up")
+                g.run(f"ip link add link {g.netdev} name v{tag} type vlan id {tag} && "
+                      f"ip addr add {ip}/24 dev v{tag} && ip link set v{tag} up")
         job = b.start(f"python3 {scripts(b)}/xdp_metadata.py {dev} 7110")
         job.wait_for("ready", 60)
         a.wait_for(f"ping -c 1 -W 1 {dst}")
@@ -337,10 +337,14 @@ def test_metadata(pair, vlan):
         assert job.wait().rc == 0
     finally:
         for g in (a, b):
-            g.run(f"ip link del v{vlan}" if vlan else "true", check=False)
+            g.run(f"ip link del v{tag}" if tag else "true", check=False)
+        b.run(f"ethtool -N {dev} rx-flow-hash udp4 sdfn")
     told = json.loads(job.out_so_far().splitlines()[-1])
-    assert told == {"hash": udp_hash(src, dst, 7200, 7110), "type": L4_ANY,
-                    "vlan": [0x8100, vlan] if vlan else None}
+    if fields == "sd":
+        want = toeplitz(b"".join(ipaddress.ip_address(ip).packed for ip in (src, dst))), L3_IPV4
+    else:
+        want = udp_hash(src, dst, 7200, 7110), L4_ANY
+    assert told == {"hash": want[0], "type": want[1], "vlan": [0x8100, tag] if tag else None}
 
 
 @pytest.mark.long("another lab: the kernel bounces what the adapter sees")

@@ -4,7 +4,8 @@
     xdp_metadata.py NETDEV PORT prints "ready", and as JSON the metadata of the first IPv4 datagram
                                     to PORT
 
-The guest has no library to load such programs, so this one is handwritten.
+The program changes the EtherType and moves the head first: metadata is about the frame as it
+arrived. The guest has no library to load such programs, so this one is handwritten.
 """
 
 import ctypes
@@ -60,6 +61,7 @@ def insn(code, dst=0, src=0, off=0, imm=0):
 
 def program(table, port):
     hash_id, vlan_id = functions("bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_vlan_tag")
+    end = object()  # a jump to the end
     first = [
         insn(0xBF, 6, 1),  # r6 = context
         insn(0x61, 2, 6, 0),  # r2 = data
@@ -74,11 +76,14 @@ def program(table, port):
     ]  # fmt: skip
     loads = iter([insn(0x69, 5, 2, 12), insn(0x71, 5, 2, 23), insn(0x69, 5, 2, 36)])
     rest = [
+        insn(0x6A, 2, off=12, imm=socket.htons(0x86DD)),  # IPv6
+        insn(0xBF, 1, 6), insn(0xB7, 2, imm=14),
+        insn(0x85, imm=44),  # bpf_xdp_adjust_head
         insn(0x62, 10, off=-4),  # key 0
         insn(0x18, 1, 1, imm=table), insn(0),  # r1 = the map
         insn(0xBF, 2, 10), insn(0x07, 2, imm=-4),
         insn(0x85, imm=1),  # look it up
-        insn(0x55, 0, off=1, imm=0), insn(0x05, off=14),  # none: to the end
+        insn(0x55, 0, off=1, imm=0), end,  # none
         insn(0xBF, 7, 0),
         insn(0xBF, 1, 6), insn(0xBF, 2, 7), insn(0x07, 2, imm=4),
         insn(0xBF, 3, 7), insn(0x07, 3, imm=8),
@@ -90,8 +95,8 @@ def program(table, port):
         insn(0x63, 7, 0, 12),
         insn(0x62, 7, off=20, imm=1),  # it is all there
     ]  # fmt: skip
-    # the jump over all that follows the lookup
-    rest[7] = insn(0x05, off=len(rest) - 8)
+    at = rest.index(end)
+    rest[at] = insn(0x05, off=len(rest) - at - 1)
     middle = []
     for number, test in enumerate(tests):
         if test is None:
