@@ -224,7 +224,21 @@ static int xdp_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto,
 	return 0;
 }
 
+/* The time on the PTP clock, if received frames are to be stamped. */
+static int xdp_rx_timestamp(const struct xdp_md *ctx, u64 *timestamp)
+{
+	const struct qhca_xdp_buff *x = (const void *)ctx;
+	struct qhca_netdev *priv = netdev_priv(x->xdp.rxq->dev);
+	u64 cycles = le64_to_cpu(x->cqe->timestamp);
+
+	if (!qhca_ptp_rx_on(&priv->ptp))
+		return -ENODATA;
+	*timestamp = ktime_to_ns(qhca_ptp_time(&priv->ptp, cycles));
+	return 0;
+}
+
 const struct xdp_metadata_ops qhca_xdp_metadata_ops = {
+	.xmo_rx_timestamp = xdp_rx_timestamp,
 	.xmo_rx_hash = xdp_rx_hash,
 	.xmo_rx_vlan_tag = xdp_rx_vlan_tag,
 };

@@ -15,6 +15,7 @@ from test_dmabuf import scripts
 from test_driver import function_reset, ping
 from test_large_receive import shown
 from test_net_queues import KEY_TEXT, send_udp, toeplitz, transfer, udp_hash
+from test_ptp import RX_ALL, RX_NONE, SCRIPT as STAMPS, TX_OFF, stamps
 
 # section of the program, MTU, bytes of a datagram
 SIZES = {"single": ("xdp", 1500, 1400), "several": ("xdp.frags", 9000, 8900)}
@@ -319,10 +320,13 @@ def test_refused(pair, progs):
 
 @pytest.mark.parametrize("tag,fields", [(None, "sd"), (42, "sdfn")])
 def test_metadata(pair, tag, fields):
-    """A program gets the RSS hash and its type, and the tag that the adapter has stripped."""
+    """A program gets the RSS hash and its type, the tag that the adapter has stripped, and a
+    timestamp if frames are stamped."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     src, dst = a.ip, b.ip
     pair.set_mtu(1500)
+    b.put(STAMPS, "/tmp/stamps.py")
+    stamps(b, "configure", TX_OFF, RX_ALL if tag else RX_NONE)
     b.run(f"ethtool -X {dev} hkey {KEY_TEXT} && ethtool -N {dev} rx-flow-hash udp4 {fields}")
     try:
         if tag:
@@ -333,13 +337,18 @@ def test_metadata(pair, tag, fields):
         job = b.start(f"python3 {scripts(b)}/xdp_metadata.py {dev} 7110")
         job.wait_for("ready", 60)
         a.wait_for(f"ping -c 1 -W 1 {dst}")
+        before = stamps(b, "now")
         send_udp(a, dst, [(7200, 7110)], count=1)
         assert job.wait().rc == 0
+        after = stamps(b, "now")
     finally:
+        stamps(b, "configure", TX_OFF, RX_NONE)
         for g in (a, b):
             g.run(f"ip link del v{tag}" if tag else "true", check=False)
         b.run(f"ethtool -N {dev} rx-flow-hash udp4 sdfn")
     told = json.loads(job.out_so_far().splitlines()[-1])
+    time = told.pop("time")
+    assert before <= time <= after if tag else time is None
     if fields == "sd":
         want = toeplitz(b"".join(ipaddress.ip_address(ip).packed for ip in (src, dst))), L3_IPV4
     else:

@@ -49,6 +49,10 @@ def clock_id():
     return ~os.open(f"/dev/ptp{phc_index()}", os.O_RDWR) << 3 | 3
 
 
+def now():
+    return time.clock_gettime_ns(clock_id())
+
+
 def stamp(messages):
     """The hardware's time among control messages, or 0."""
     for level, kind, data in messages:

@@ -19,6 +19,8 @@ import time
 SYS_BPF = 321
 MAP_CREATE, MAP_LOOKUP, PROG_LOAD, LINK_CREATE = 0, 1, 5, 28
 ARRAY, PROG_XDP, ATTACH_XDP, DEV_BOUND_ONLY, DRV_MODE = 2, 6, 37, 1 << 6, 1 << 2
+# the program's map: each error before what it is about, except that "seen" is the last written
+VALUE = struct.Struct("<iIIiHHIi4xQ")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -60,7 +62,9 @@ def insn(code, dst=0, src=0, off=0, imm=0):
 
 
 def program(table, port):
-    hash_id, vlan_id = functions("bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_vlan_tag")
+    hash_id, vlan_id, time_id = functions(
+        "bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_vlan_tag",
+        "bpf_xdp_metadata_rx_timestamp")
     end = object()  # a jump to the end
     first = [
         insn(0xBF, 6, 1),  # r6 = context
@@ -93,6 +97,9 @@ def program(table, port):
         insn(0xBF, 3, 7), insn(0x07, 3, imm=18),
         insn(0x85, src=2, imm=vlan_id),
         insn(0x63, 7, 0, 12),
+        insn(0xBF, 1, 6), insn(0xBF, 2, 7), insn(0x07, 2, imm=32),
+        insn(0x85, src=2, imm=time_id),
+        insn(0x63, 7, 0, 24),
         insn(0x62, 7, off=20, imm=1),  # it is all there
     ]  # fmt: skip
     at = rest.index(end)
@@ -109,7 +116,7 @@ def program(table, port):
 
 def main():
     index, port = socket.if_nametoindex(sys.argv[1]), int(sys.argv[2])
-    table = bpf(MAP_CREATE, struct.pack("<IIII", ARRAY, 4, 24, 1))
+    table = bpf(MAP_CREATE, struct.pack("<IIII", ARRAY, 4, VALUE.size, 1))
     code = ctypes.create_string_buffer(program(table, port))
     name, log = ctypes.create_string_buffer(b"GPL"), ctypes.create_string_buffer(1 << 16)
     attr = struct.pack("<IIQQIIQII16sII", PROG_XDP, len(code.raw) // 8, address(code),
@@ -122,15 +129,16 @@ def main():
         raise
     link = bpf(LINK_CREATE, struct.pack("<IIII", prog, index, ATTACH_XDP, DRV_MODE))
     print("ready", flush=True)
-    key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(24)
+    key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(VALUE.size)
     seen = 0
     while not seen:
         time.sleep(0.05)
         bpf(MAP_LOOKUP, struct.pack("<IIQQQ", table, 0, address(key), address(value), 0))
-        hash_error, number, kind, vlan_error, protocol, tci, seen = struct.unpack(
-            "<iIIiHHI", value.raw[:24])
+        (hash_error, number, kind, vlan_error, protocol, tci, seen, time_error,
+         stamp) = VALUE.unpack(value.raw[:VALUE.size])
     print(json.dumps({"hash": None if hash_error else number, "type": kind,
-                      "vlan": None if vlan_error else [socket.ntohs(protocol), tci]}), flush=True)
+                      "vlan": None if vlan_error else [socket.ntohs(protocol), tci],
+                      "time": None if time_error else stamp}), flush=True)
     os.close(link)
 
 
