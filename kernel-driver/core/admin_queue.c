@@ -126,8 +126,12 @@ static void aq_put_slot(struct qhca_aq *aq, struct qhca_aq_slot *slot)
 	up(&aq->free);
 }
 
+/*
+ * Put a command into the ring. The device executes it after aq_ring() with
+ * @prod, which this sets. Returns 0, or -EIO if the device is dead.
+ */
 static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
-		   const struct qhca_aq_req *req)
+		   const struct qhca_aq_req *req, u32 *prod)
 {
 	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_cmd *cmd;
@@ -158,12 +162,41 @@ static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
 	slot->posted = trace_qhca_aq_done_enabled() ?
 		       ktime_get_mono_fast_ns() : 0;
 	slot->pending = true;
-	aq->prod++;
+	*prod = ++aq->prod;
 	aq->commands++;
-	trace_qhca_aq_cmd(core, cmd, aq->prod);
-	writel(aq->prod, core->dev.regs + QHCA_REG_ASQ_DB);
+	trace_qhca_aq_cmd(core, cmd, *prod);
 	spin_unlock_irq(&aq->lock);
 	return 0;
+}
+
+/*
+ * Ring the doorbell for all commands before @prod, unless that has been done:
+ * a store announces all that is in the ring by then, also for other callers.
+ *
+ * The device executes commands before the store returns, and in a virtual
+ * machine the store is an exit. aq->lock is therefore not held meanwhile:
+ * others would spin on it with interrupts disabled, and so would the interrupt
+ * handler. The mutex keeps the index from going backwards, which the device
+ * treats as fatal. Its waiters spin only while its owner runs and nothing else
+ * is to be scheduled, and most of them find their command announced.
+ *
+ * The caller has a slot, so the queue is not stopped, freed or restarted before
+ * this returns.
+ */
+static void aq_ring(struct qhca_core *core, u32 prod)
+{
+	struct qhca_aq *aq = &core->aq;
+
+	mutex_lock(&aq->reg_lock);
+	/* the two differ by no more than the ring's depth */
+	if ((s32)(prod - aq->rung) > 0 && !qhca_dev_dead(&core->dev)) {
+		/* what other CPUs put into the ring is visible to the device */
+		spin_lock_irq(&aq->lock);
+		aq->rung = aq->prod;
+		spin_unlock_irq(&aq->lock);
+		writel(aq->rung, core->dev.regs + QHCA_REG_ASQ_DB);
+	}
+	mutex_unlock(&aq->reg_lock);
 }
 
 /*
@@ -175,25 +208,25 @@ static void aq_want_irq(struct qhca_core *core, int more)
 	struct qhca_aq *aq = &core->aq;
 	bool wanted;
 
-	spin_lock_irq(&aq->lock);
+	mutex_lock(&aq->reg_lock);
 	wanted = aq->waiters;
 	aq->waiters += more;
 	if (aq->use_irq && wanted != !!aq->waiters)
 		writel(aq->waiters ? QHCA_AQ_CTRL_IRQ : 0,
 		       core->dev.regs + QHCA_REG_AQ_CTRL);
-	spin_unlock_irq(&aq->lock);
+	mutex_unlock(&aq->reg_lock);
 }
 
-/* Start or stop using the interrupt. */
+/* Start or stop using the interrupt. May sleep. */
 void qhca_aq_use_irq(struct qhca_core *core, bool use)
 {
 	struct qhca_aq *aq = &core->aq;
 
-	spin_lock_irq(&aq->lock);
+	mutex_lock(&aq->reg_lock);
 	WRITE_ONCE(aq->use_irq, use);
 	if (use && aq->waiters)
 		writel(QHCA_AQ_CTRL_IRQ, core->dev.regs + QHCA_REG_AQ_CTRL);
-	spin_unlock_irq(&aq->lock);
+	mutex_unlock(&aq->reg_lock);
 }
 
 /* Has the device answered? */
@@ -240,6 +273,7 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 	struct qhca_core *core = qhca_to_core(dev);
 	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_slot *slot;
+	u32 prod;
 	int err;
 
 	might_sleep();
@@ -249,8 +283,9 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 		return -EIO;
 
 	slot = aq_get_slot(aq);
-	err = aq_post(core, slot, req);
+	err = aq_post(core, slot, req, &prod);
 	if (!err) {
+		aq_ring(core, prod);
 		if (!aq_answered(core, slot))
 			aq_wait_done(core, slot);
 		err = slot->err;
@@ -383,6 +418,7 @@ int qhca_aq_start(struct qhca_core *core)
 	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->cq) > SZ_4K);
 
 	aq->prod = 0;
+	aq->rung = 0;
 	aq->cons = 0;
 	aq->sq = dma_alloc_coherent(dma, SZ_4K, &aq->sq_dma, GFP_KERNEL);
 	aq->cq = dma_alloc_coherent(dma, SZ_4K, &aq->cq_dma, GFP_KERNEL);
@@ -413,6 +449,7 @@ void qhca_aq_init(struct qhca_core *core)
 	int i;
 
 	spin_lock_init(&aq->lock);
+	mutex_init(&aq->reg_lock);
 	sema_init(&aq->free, QHCA_AQ_DEPTH);
 	for (i = 0; i < QHCA_AQ_DEPTH; i++)
 		init_completion(&aq->slot[i].done);

@@ -38,12 +38,14 @@ struct qhca_aq {
 	unsigned long busy;	/* bit per slot */
 	u32 prod;
 	u32 cons;
+	struct mutex reg_lock;	/* stores to its registers; taken before lock */
+	u32 rung;		/* last index that the device got; under reg_lock */
 	struct qhca_aq_cmd *sq;
 	dma_addr_t sq_dma;
 	struct qhca_aq_cqe *cq;
 	dma_addr_t cq_dma;
-	bool use_irq;		/* there is an interrupt; under lock */
-	u32 waiters;		/* how many wait for it; under lock */
+	bool use_irq;		/* there is an interrupt; under reg_lock */
+	u32 waiters;		/* how many wait for it; under reg_lock */
 	u64 commands;
 	u64 late;		/* found by polling, not by the interrupt */
 	struct qhca_aq_slot slot[QHCA_AQ_DEPTH];
