@@ -37,7 +37,10 @@ BUILT ?=
 built = $(if $(BUILT),,$(1))
 
 # Another kernel for the guests than Debian's: newest, debug, or a kernel's build tree.
-KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
+# All that boots labs takes it from the environment.
+KERNEL ?= $(QHCA_KERNEL)
+override KERNEL := $(filter-out default,$(KERNEL))
+export QHCA_KERNEL := $(KERNEL)
 
 .PHONY: deps prepare root qemu driver provider progs image kernel debug-kernel build
 deps: ## Install the packages that the host needs (by sudo if not root)

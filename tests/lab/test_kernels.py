@@ -211,6 +211,37 @@ def test_a_saved_guest_is_of_one_kernel(monkeypatch):
     assert saved_guest._key(Options(kernel="newest")) == keys[1]
 
 
+# Instead of pytest: the kernel that QEMU would boot.
+BOOTS = """import sys; sys.path.insert(0, "lab")
+from pathlib import Path
+from qhca_lab import Options, machine
+guest = {"name": "a", "number": 1, "nic": "none", "mac": "", "ip": "", "ip6": ""}
+args = machine.command_line(guest, [], Path("/d"), Path("/d"), Options())
+print(args[args.index("-kernel") + 1])
+"""
+
+
+@pytest.mark.parametrize("target, told, environment, boots", [
+    ("test-guest", [], None, "guest"),
+    ("test-guest", ["KERNEL=newest"], None, "kernels/newest/image"),
+    ("test-guest", [], "newest", "kernels/newest/image"),
+    ("test-guest-labs", ["KERNEL=debug"], "newest", "kernels/debug/image"),
+    ("test-docs", ["KERNEL=default"], "newest", "guest")])
+def test_make_boots_it(tmp_path, target, told, environment, boots):
+    """`make test-guest KERNEL=newest` not only builds that kernel: its labs boot it."""
+    script = tmp_path / "boots.py"
+    script.write_text(BOOTS)
+    folder = tmp_path / "products"
+    env = dict(os.environ, QHCA_BUILD=str(folder), MAKEFLAGS="")
+    if environment:
+        env["QHCA_KERNEL"] = environment
+    done = subprocess.run(
+        ["make", "-s", "-C", TOP, target, "BUILT=1", *told, f"HOST_PYTEST={sys.executable} {script}"],
+        capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(folder / boots / "vmlinuz")]
+
+
 def test_up(monkeypatch, tmp_path, capsys):
     """The lab keeps the value of --kernel."""
     asked = []
