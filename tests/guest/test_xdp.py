@@ -10,7 +10,7 @@ import re
 import pytest
 
 from ftrace import INSTANCE, events
-from labs import PATIENCE, Python, vlan
+from labs import PATIENCE, Python, lacks, vlan
 from test_dmabuf import scripts
 from test_driver import function_reset, ping
 from test_large_receive import shown
@@ -318,6 +318,8 @@ def test_refused(pair, progs):
         echo(pair.a, b, 7102, 1000, count=3)
 
 
+@pytest.mark.skipif(lacks("CONFIG_DEBUG_INFO_BTF"), reason="this kernel is built without BTF, which "
+                    "names the kernel's functions to programs")
 @pytest.mark.parametrize("tag,fields", [(None, "sd"), (42, "sdfn")])
 def test_metadata(pair, tag, fields):
     """A program gets the RSS hash and its type, the tag that the adapter has stripped, and a
