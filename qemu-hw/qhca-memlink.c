@@ -60,7 +60,7 @@
 #define QHCA_MEMLINK_WAIT_US    2000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
-#define QHCA_MEMLINK_VERSION    3
+#define QHCA_MEMLINK_VERSION    4
 
 /* The first message of each end; from the connecting one with its rings. */
 typedef struct QhcaMemlinkHello {

@@ -134,6 +134,7 @@ static void wipe_xport(struct qhca_xport *xp)
     xp->win = NULL;
     xp->odp = NULL;
     xp->wqe_told = false;
+    xp->took_back = false;      /* by a link, which is not saved */
     if (!xp->deadline) {
         xp->timer_class = 0;
     }

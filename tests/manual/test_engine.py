@@ -147,10 +147,11 @@ def test_default_limits(tmp_path):
 def test_windows(tmp_path):
     """Numbers in the text of section 16.1."""
     out = run(tmp_path, "transport/roce.h", """
-    printf("%d %d %d %d", QHCA_WINDOW_WQES, QHCA_WINDOW_START, QHCA_WINDOW_PKTS,
-           QHCA_ACK_INTERVAL);""")
-    wqes, first, most, interval = out.split()
+    printf("%d %d %d %d %d", QHCA_WINDOW_WQES, QHCA_WINDOW_START, QHCA_WINDOW_PKTS,
+           QHCA_WINDOW_LINK, QHCA_ACK_INTERVAL);""")
+    wqes, first, most, link, interval = out.split()
     text = section("16.1")
     assert f"At most {wqes} WQEs of an RC QP are under way" in text
     assert f"The window has {first} packets at first and at most {most}" in text
+    assert f"one of {most} counts as {link}" in text
     assert re.search(rf"in every {interval}(nd|th|st) packet", text)

@@ -165,7 +165,7 @@ struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg)
     }
     e->cfg = *cfg;
     adapter_set_qp_ops(e);
-    qhca_memlinks_init(e);
+    qhca_memlinks_init(e, qhca_xport_took_back);
     qhca_list_init(&e->q->ready);
     qhca_list_init(&e->q->blocked);
     qhca_list_init(&e->eth->eth_ready);

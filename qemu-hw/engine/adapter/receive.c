@@ -4,6 +4,13 @@
 #include "ethernet/flow.h"
 #include "transport/roce.h"
 
+/*
+ * Most packets of a run's budget that a record of a memory link uses up, as
+ * QPs must have their turn in the same run.  What a record costs is limited,
+ * too, by the cost of a call.
+ */
+#define RECORD_PACKETS      128
+
 static void rx_refuse(struct qhca *e, unsigned why, uint32_t frames)
 {
     e->stats[QHCA_STAT_ETH_RX_ERRORS] += frames;
@@ -52,6 +59,7 @@ static void super_cut(struct qhca *e, const struct qhca_super_packet *s,
 
     for (; k < s->n && qhca_active(e); k++) {
         len = qhca_super_packet_cut(s, k, piece);
+        qhca_cost_bytes(e, len);
         qhca_eth_frame_parse(e, &f, piece, len);
         rx_frame(e, piece, len, &f);
     }
@@ -122,7 +130,7 @@ static void rx_record(struct qhca *e, const struct qhca_memlink_frame *f)
     }
 }
 
-/* Receive from @l; returns how many packets. */
+/* Receive from @l; returns the budget used. */
 static unsigned rx_memlink(struct qhca *e, struct qhca_memlink *l,
                            unsigned budget)
 {
@@ -138,7 +146,7 @@ static unsigned rx_memlink(struct qhca *e, struct qhca_memlink *l,
             rx_record(e, &f);
         }
         qhca_memlink_done(e, l);
-        used += f.packets;
+        used += f.packets < RECORD_PACKETS ? f.packets : RECORD_PACKETS;
         qhca_break_point(e);
     }
     return used;

@@ -95,6 +95,7 @@ struct qhca {
 };
 
 /* ---- budgets ---- */
+#define QHCA_COST_SHIFT     10  /* log2 of the bytes that cost one access */
 /*
  * Account for work that costs as much as @n memory accesses.  DMA is counted
  * automatically; only loops without DMA must call this.
@@ -102,6 +103,11 @@ struct qhca {
 static inline void qhca_cost(struct qhca *e, uint32_t n)
 {
     e->cost += n;
+}
+/* The same for an access to @len bytes, or for a copy of them. */
+static inline void qhca_cost_bytes(struct qhca *e, size_t len)
+{
+    qhca_cost(e, 1 + (uint32_t)(len >> QHCA_COST_SHIFT));
 }
 /*
  * Limits on the cost of one call, in memory accesses.  Usually the packet

@@ -23,6 +23,11 @@
 
 _Static_assert(QHCA_MEMLINK_RING_BYTES == sizeof(struct qhca_shring),
                "the environment is told another size");
+_Static_assert(sizeof(struct qhca_shring_record) +
+               QHCA_MEMLINK_SEGS * sizeof(struct qhca_shring_seg) <=
+               QHCA_MEMLINK_ROOM, "no room for all segments of a record");
+_Static_assert(8 * QHCA_MEMLINK_ROOM <= QHCA_SHRING_DATA,
+               "a ring has room for a few records only");
 
 static struct qhca_list *link_hash(struct qhca *e, const uint8_t mac[6])
 {
@@ -43,10 +48,12 @@ static struct qhca_memlink *memlink_get(struct qhca *e, unsigned id)
     return NULL;
 }
 
-void qhca_memlinks_init(struct qhca *e)
+void qhca_memlinks_init(struct qhca *e,
+                        void (*took_back)(struct qhca *e, uint32_t qpn))
 {
     unsigned i;
 
+    e->ml->took_back = took_back;
     qhca_list_init(&e->ml->all);
     qhca_list_init(&e->ml->woken);
     for (i = 0; i < QHCA_MEMLINK_HASH; i++) {
@@ -523,6 +530,19 @@ static struct qhca_memlink *memlink_find(struct qhca *e, const uint8_t mac[6])
     return NULL;
 }
 
+/* Do both ends want packets to take it? */
+static bool link_wanted(const struct qhca *e, const struct qhca_memlink *l)
+{
+    return memlinks_usable(e) && !atomic_load(&l->tx.ring->refuses);
+}
+
+bool qhca_memlink_is_up(struct qhca *e, const uint8_t mac[6])
+{
+    const struct qhca_memlink *l = e->ml->n ? memlink_find(e, mac) : NULL;
+
+    return l && l->state == QHCA_MEMLINK_UP && link_wanted(e, l);
+}
+
 enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
                                        bool parting, struct qhca_memlink **lp)
 {
@@ -537,7 +557,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
         return QHCA_WAY_WIRE;
     }
     *lp = l;
-    wanted = memlinks_usable(e) && !atomic_load(&l->tx.ring->refuses);
+    wanted = link_wanted(e, l);
     switch (l->state) {
     case QHCA_MEMLINK_HOLD:
         if (marker_seen(l)) {

@@ -6,7 +6,8 @@
  * packet, or of up to QHCA_MEMLINK_PACKETS packets of one message.  Its payload
  * follows, or is described by its location in the sender's memory.  The
  * receiver can read this memory and copies the payload to its destination: the
- * only copy on the way.
+ * only copy on the way.  Short payload follows, as two copies of it take less
+ * time than finding, describing and checking its location.
  *
  * Packets between two adapters go either over the link or over the wire, never
  * over both at a time, so that their order is kept.  To switch to the link, the
@@ -21,15 +22,17 @@
 #include "base/base.h"
 #include "memlink/shared_ring.h"
 
-/* Most packets in a record; with the largest path MTU these are 512 KiB. */
-#define QHCA_MEMLINK_PACKETS    128
+/* Most packets in a record; with the largest path MTU these are 1 MiB. */
+#define QHCA_MEMLINK_PACKETS    256
+/* Least payload of a record that refers to it, bytes. */
+#define QHCA_MEMLINK_REFS_MIN   2048
 /* Most pieces of the sender's memory in a record. */
 #define QHCA_MEMLINK_SEGS       (QHCA_MEMLINK_PACKETS + 32)
 /* Room that a record needs, and a reserve for packets that cannot wait. */
 #define QHCA_MEMLINK_ROOM       (sizeof(struct qhca_shring_record) + 0x10000 + \
                                  0x4000)
 /* Most records that refer to memory, not yet consumed, for each link. */
-#define QHCA_MEMLINK_REFS       64
+#define QHCA_MEMLINK_REFS       256
 /* Most memory regions and windows that a record refers to. */
 #define QHCA_MEMLINK_KEYS       8
 /*
@@ -43,6 +46,7 @@
 /* Where the payload of a record is, in the sender's memory. */
 struct qhca_memlink_refs {
     bool unfit;                 /* cannot be described: copy it */
+    bool asks;                  /* of requests, not of responses */
     uint32_t segs, keys;
     uint32_t qpn;
     uint32_t key[QHCA_MEMLINK_KEYS];    /* indices */
@@ -102,6 +106,7 @@ struct qhca_memlink {
     struct qhca_shring_record *rec;       /* reserved, to be sent next */
     struct qhca_memlink_ref {
         uint32_t pos, qpn, keys, key[QHCA_MEMLINK_KEYS];
+        bool asks;
     } ref[QHCA_MEMLINK_REFS];
     uint32_t ref_head, ref_tail;
     uint64_t sent, sent_refs, received, lost, revoked;  /* records */
@@ -125,12 +130,15 @@ struct qhca_memlinks {
     struct qhca_list all;
     struct qhca_list hash[QHCA_MEMLINK_HASH];
     struct qhca_list woken;     /* QPs that waited and should be run */
+    /* requests of QP @qpn were revoked, and it has to send them again */
+    void (*took_back)(struct qhca *e, uint32_t qpn);
     struct qhca_memlink_refs out;       /* of the record being made */
     struct qhca_piece piece[QHCA_MEMLINK_SEGS];
     uint8_t head[QHCA_SHRING_HEAD_MAX + 4];
 };
 
-void qhca_memlinks_init(struct qhca *e);
+void qhca_memlinks_init(struct qhca *e,
+                        void (*took_back)(struct qhca *e, uint32_t qpn));
 /* Detach all links without notifying the environment. */
 void qhca_memlinks_free(struct qhca *e);
 /* The adapter was reset; the links stay. */
@@ -158,14 +166,22 @@ enum qhca_memlink_way {
  */
 enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
                                        bool parting, struct qhca_memlink **l);
+/*
+ * Would qhca_memlink_way() choose a link now, if it has room?  Only a guess, as
+ * the peer can change that at any time.
+ */
+bool qhca_memlink_is_up(struct qhca *e, const uint8_t mac[6]);
 /* Where the payload of the record is written, unless it is referred to. */
 static inline uint8_t *qhca_memlink_payload(const struct qhca_memlink *l)
 {
     return (uint8_t *)(l->rec + 1);
 }
-/* Begin to describe memory of QP @qpn for a record to @l; false: not now. */
+/*
+ * Begin to describe memory of QP @qpn for a record to @l, with requests of that
+ * QP if it @asks, or else with responses; false: not now.
+ */
 bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
-                             uint32_t qpn);
+                             uint32_t qpn, bool asks);
 /* Add the @len bytes at DMA address @addr, or find that it is unfit. */
 void qhca_memlink_refs_add(struct qhca *e, uint64_t addr, uint32_t len);
 /* The memory belongs to the region or window with this index. */

@@ -27,6 +27,7 @@ static bool memlink_take_refs(struct qhca *e, const struct qhca_memlink *l)
         r->rec.segs * sizeof(s) > r->rec.len - sizeof(r->rec)) {
         return false;
     }
+    qhca_cost(e, r->rec.segs);
     for (i = 0; i < r->rec.segs; i++) {
         const struct qhca_memlink_region *m;
 

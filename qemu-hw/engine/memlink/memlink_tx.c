@@ -17,7 +17,7 @@ static void memlink_forget_consumed(struct qhca_memlink *l)
 }
 
 bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
-                             uint32_t qpn)
+                             uint32_t qpn, bool asks)
 {
     struct qhca_memlink_refs *r = &e->ml->out;
 
@@ -26,6 +26,7 @@ bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
     r->segs = 0;
     r->keys = 0;
     r->qpn = qpn;
+    r->asks = asks;
     return !r->unfit;
 }
 
@@ -78,6 +79,7 @@ static void memlink_remember(struct qhca *e, struct qhca_memlink *l)
 
     ref->pos = qhca_shring_at(&l->tx);
     ref->qpn = r->qpn;
+    ref->asks = r->asks;
     ref->keys = r->keys;
     memcpy(ref->key, r->key, r->keys * sizeof(r->key[0]));
     e->ml->refs = true;
@@ -149,7 +151,12 @@ static bool memlink_revoke(struct qhca *e, struct qhca_memlink *l,
     if (state == QHCA_SHRING_COPYING) {
         memlink_unsettle(e, l, ref->pos);
     }
-    l->revoked += state == QHCA_SHRING_REVOKED;
+    if (state == QHCA_SHRING_REVOKED) {
+        l->revoked++;
+        if (ref->asks) {
+            e->ml->took_back(e, ref->qpn);
+        }
+    }
     return state == QHCA_SHRING_COPYING;
 }
 

@@ -2,13 +2,6 @@
 /* DMA to guest memory and access to device memory; failures are counted. */
 #include "memory/memory.h"
 
-#define COST_SHIFT  10      /* log2 of the bytes that cost one access */
-
-static void dma_cost(struct qhca *e, size_t len)
-{
-    qhca_cost(e, 1 + (uint32_t)(len >> COST_SHIFT));
-}
-
 /*
  * Does an injected fault make the access fail?  It may also replace *@data, the
  * bytes to be written.  @data: NULL for a read.
@@ -33,7 +26,7 @@ static bool dma_read_failed(struct qhca *e)
 bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                    void *buf, size_t len)
 {
-    dma_cost(e, len);
+    qhca_cost_bytes(e, len);
     if (addr + len < addr || dma_hit(e, kind, num, addr, len, NULL) ||
         !e->ops.dma_read(e->opaque, addr, buf, len)) {
         return dma_read_failed(e);
@@ -44,7 +37,7 @@ bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
 bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     const void *buf, size_t len)
 {
-    dma_cost(e, len);
+    qhca_cost_bytes(e, len);
     if (addr + len < addr || dma_hit(e, kind, num, addr, len, &buf) ||
         !e->ops.dma_write(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
@@ -78,7 +71,7 @@ bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
     uint64_t word = qhca_le64(val);
     const void *data = &word;
 
-    dma_cost(e, sizeof(word));
+    qhca_cost_bytes(e, sizeof(word));
     if (dma_hit(e, kind, num, addr, sizeof(word), &data) ||
         !e->ops.dma_store64(e->opaque, addr, qhca_get_le64(data))) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);

@@ -655,7 +655,7 @@ void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
     }
     if (rx.flags & QHCA_OPF_RESP) {
         qhca_ack_lost(e, qp, rx.psn);
-    } else if (rx.psn == qp->xp->exp_psn) {
+    } else if (qhca_psn_dist(qp->xp->exp_psn, rx.psn) < s->n) {
         qhca_rsp_ask_again(e, qp);
     }
 }
@@ -757,6 +757,9 @@ bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
     for (*done = 0; *done < s->n && qhca_active(e) &&
          !qhca_faulty(e, QHCA_FLT_AT_PACKET); ++*done) {
         qhca_super_packet_part(s, *done, &p);
+        if (p.data == e->xd->bounce) {
+            qhca_cost_bytes(e, p.len);
+        }
         rx_part(&rx, &p);
         qhca_rx_deliver(e, &rx);
     }

@@ -128,10 +128,21 @@ void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last);
 bool qhca_wnd_late(struct qhca *e, struct qhca_qp *qp);
 /* Most packets that may be sent without AckReq. */
 uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp);
-/* May the next request of @w, the READ or atomic at the cursor, be sent? */
-bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w);
+/*
+ * The window of @qp, in packets: at least 1.  It may change from one call to
+ * the next, as a peer decides whether its memory link is used: a step of the
+ * requester asks once.
+ */
+uint32_t qhca_wnd_size(struct qhca *e, const struct qhca_qp *qp);
+/*
+ * May the next request of @w, the READ or atomic at the cursor, be sent in a
+ * window of @wnd?
+ */
+bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                       uint32_t wnd);
 /* Number of PSNs that the next request of READ @w covers. */
-uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w);
+uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w,
+                          uint32_t wnd);
 /* Is PSN number @n of @w the last one covered by a request? */
 static inline bool qhca_wnd_rd_end(const struct qhca_swqe *w, uint32_t n)
 {
@@ -157,7 +168,7 @@ void qhca_ack_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_rx *rx);
 /* The QP's ACK timer expired. */
 void qhca_ack_timeout(struct qhca *e, struct qhca_qp *qp);
-/* The response @psn has come without its data, which will never come. */
+/* The response @psn has come, but the peer has revoked its data. */
 void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
 /* The QP's RNR timer expired. */
 void qhca_ack_rnr_over(struct qhca *e, struct qhca_qp *qp);

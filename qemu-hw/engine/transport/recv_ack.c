@@ -74,6 +74,9 @@ static void ack_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     if (xp->ask && qhca_psn_diff(xp->una_psn, xp->ask_psn) >= 0) {
         xp->ask = false;
     }
+    if (xp->una_psn == xp->max_psn) {
+        xp->took_back = false;  /* it had arrived before */
+    }
     if (qhca_psn_dist(xp->una_psn, una) > qhca_psn_dist(snd, una)) {
         qhca_req_cursor(qp);
     }
@@ -87,8 +90,8 @@ static void ack_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     qhca_qp_schedule(e, qp);
 }
 
-/* Retransmit from una_psn on.  False: retries exhausted, QP in error. */
-static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
+/* Packets were lost: use up a retry.  False: there is none, QP in error. */
+static bool ack_use_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -102,6 +105,18 @@ static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
     if (why == QHCA_SYN_TIMEOUT && xp->backoff < QHCA_BACKOFF_MAX) {
         xp->backoff++;
     }
+    return true;
+}
+
+/* Retransmit from una_psn on.  False: retries exhausted, QP in error. */
+static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (!xp->took_back && !ack_use_retry(e, qp, why)) {
+        return false;
+    }
+    xp->took_back = false;
     /* The peer may expect the other ICRC of a FLUSH; see icrc.c. */
     if (qp->sq_tail != qp->sq_next &&
         qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
@@ -194,14 +209,27 @@ void qhca_ack_timeout(struct qhca *e, struct qhca_qp *qp)
     ack_retry(e, qp, QHCA_SYN_TIMEOUT);
 }
 
+void qhca_xport_took_back(struct qhca *e, uint32_t qpn)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, qpn);
+
+    if (qp && qhca_qp_reliable(qp)) {
+        qp->xp->took_back = qp->xp->una_psn != qp->xp->max_psn;
+    }
+}
+
 void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
 {
     struct qhca_xport *xp = qp->xp;
+    bool took_back = xp->took_back;
 
     if (ack_alive(qp) && !qhca_odp_waits(qp, QHCA_ODP_LAND) &&
         qhca_psn_dist(psn, xp->una_psn) <
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        /* The peer took it back; no retry either, if we ask at once. */
+        xp->took_back = true;
         ack_lacks(e, qp);
+        xp->took_back &= took_back;
     }
 }
 

@@ -50,9 +50,17 @@ static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
+ * Only the payload of messages that are acknowledged may stay where it is:
+ * software does not reuse its memory before that.
+ */
+static bool req_can_share(const struct qhca_qp *qp, const struct qhca_swqe *w)
+{
+    return qhca_qp_reliable(qp) && !(w->flags & QHCA_WQE_F_INLINE);
+}
+
+/*
  * Refer to these bytes in the record of a memory link; *@named: whether that
- * was possible.  Only for messages that are acknowledged, since software does
- * not reuse their memory before that.
+ * was possible.
  */
 static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
                          struct qhca_swqe *w, uint32_t off, uint32_t len,
@@ -62,8 +70,8 @@ static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
     uint8_t syn = QHCA_SYN_NONE;
 
     *named = false;
-    if (!qhca_qp_reliable(qp) || (w->flags & QHCA_WQE_F_INLINE) ||
-        !qhca_memlink_refs_begin(e, ml, qp->qpn)) {
+    if (!req_can_share(qp, w) ||
+        !qhca_memlink_refs_begin(e, ml, qp->qpn, true)) {
         return QHCA_SYN_NONE;
     }
     if (w->num == 1) {
@@ -424,12 +432,13 @@ static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
 
 /*
  * How many packets of @w, from the cursor on, may be sent together as @f, whose
- * payload is copied or, with @refs, referred to?  Packets are resent one by
- * one: where super-frames were lost, single packets may get through.
+ * payload is copied or, with @refs, referred to?  They fit into a window of
+ * @wnd, which is open.  Packets are resent one by one: where super-frames were
+ * lost, single packets may get through.
  */
 static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
-                             const struct qhca_swqe *w, struct qhca_frame *f,
-                             bool refs)
+                             const struct qhca_swqe *w, uint32_t wnd,
+                             struct qhca_frame *f, bool refs)
 {
     const struct qhca_xport *xp = qp->xp;
     uint32_t left = w->npkts - xp->cur_pkt, n, room;
@@ -440,17 +449,21 @@ static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
         return 1;
     }
     n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu), refs);
-    room = xp->wnd + xp->rd_psns - qhca_psn_dist(xp->snd_psn, xp->una_psn);
+    room = wnd + xp->rd_psns - qhca_psn_dist(xp->snd_psn, xp->una_psn);
     n = n < room ? n : room;
     return n < left ? n : left;
 }
 
-/* Send what is at the cursor; *@packets gets how many packets that was. */
+/*
+ * Send what is at the cursor, in a window of @wnd that is open; *@packets gets
+ * how many packets that was.
+ */
 static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
-                                 struct qhca_swqe *w, uint32_t *packets)
+                                 struct qhca_swqe *w, uint32_t wnd,
+                                 uint32_t *packets)
 {
     struct qhca_xport *xp = qp->xp;
-    bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack, copy = false;
+    bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack, copy;
     uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns, dma_len;
     struct qhca_op_info info;
     const uint8_t *masks = NULL;
@@ -474,14 +487,15 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     case QHCA_BAD_AV:
         return local_error(e, qp, w, QHCA_SYN_WQE_AV);
     }
-    n = req_together(e, qp, w, &f, true);
+    copy = !f.ml || !req_can_share(qp, w);
+    n = req_together(e, qp, w, wnd, &f, !copy);
 again:
     off = xp->cur_pkt * mtu;
     first = rd || xp->cur_pkt == 0;
     last = rd || xp->cur_pkt + n == w->npkts;
     len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
           last ? w->len - off : n * mtu;
-    psns = rd ? qhca_wnd_rd_psns(xp, w) : n;
+    psns = rd ? qhca_wnd_rd_psns(xp, w, wnd) : n;
     /* part of a READ; other requests cover the whole message */
     dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
               w->len - off;
@@ -498,12 +512,12 @@ again:
                    ack, len, qp->dest_qpn, xp->snd_psn);
     ext = req_put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
     e->trying = n > 1;
-    if (f.ml && n > 1 && !copy) {
+    if (!copy && len >= QHCA_MEMLINK_REFS_MIN) {
         syn = req_share(e, qp, w, off, len, f.ml, &f.refs);
         if (!syn && !f.refs) {
             e->trying = false;
             copy = true;
-            n = req_together(e, qp, w, &f, false);
+            n = req_together(e, qp, w, wnd, &f, false);
             goto again;
         }
     } else {
@@ -586,7 +600,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
                           uint32_t *packets)
 {
     struct qhca_xport *xp = qp->xp;
-    uint32_t outstanding;
+    uint32_t outstanding, wnd;
     struct qhca_swqe *w;
     uint8_t syn;
     bool probe;
@@ -660,29 +674,32 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
         }
     }
     outstanding = qhca_psn_dist(xp->snd_psn, xp->una_psn);
+    wnd = qhca_wnd_size(e, qp);
     if (qhca_wqe_is_rd(w->opcode)) {
-        if (outstanding && outstanding + QHCA_WINDOW_PKTS > PSN_SPAN) {
+        if (outstanding && outstanding + QHCA_WINDOW_LINK > PSN_SPAN) {
             return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
-        if (!qhca_wnd_rd_ready(qp, w)) {
+        if (!qhca_wnd_rd_ready(qp, w, wnd)) {
             return req_wait_for(xp, QHCA_REQ_WAIT_RD);
         }
-    } else if (outstanding - xp->rd_psns >= xp->wnd ||
+    } else if (outstanding - xp->rd_psns >= wnd ||
                outstanding + 1 >= PSN_SPAN) {
         return req_wait_for(xp, QHCA_REQ_WAIT_ACK);
     }
     if (qhca_wnd_limited(xp, w, &probe) && !probe) {
         return ask_now(e, qp, QHCA_REQ_WAIT_CREDITS);
     }
-    return req_send_packet(e, qp, w, packets);
+    return req_send_packet(e, qp, w, wnd, packets);
 }
 
 static bool req_steps(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
+    unsigned had = *budget;
     uint32_t packets = 0;
 
     while (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) {
-        if (!*budget) {
+        /* A local invalidate may cost as much as many packets. */
+        if (!*budget || (*budget != had && qhca_call_spent(e))) {
             return true;
         }
         switch (req_step(e, qp, &packets)) {

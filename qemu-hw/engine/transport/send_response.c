@@ -137,7 +137,7 @@ static uint8_t rspq_read(struct qhca *e, struct qhca_qp *qp,
                             qhca_frame_payload(f, ext), len,
                             QHCA_ACCESS_REMOTE_READ, qp->qpn);
     }
-    if (!qhca_memlink_refs_begin(e, f->ml, qp->qpn)) {
+    if (!qhca_memlink_refs_begin(e, f->ml, qp->qpn, false)) {
         return QHCA_SYN_NONE;
     }
     syn = qhca_mr_share(e, pd, false, r->rkey, r->va, len,
@@ -189,7 +189,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
         ext = op == QHCA_OP_READ_RESP_MIDDLE ? 0 :
               rsp_put_aeth(&f, aeth, xp->msn);
         e->trying = n > 1;
-        copy |= !f.ml || n == 1;
+        copy |= !f.ml || len < QHCA_MEMLINK_REFS_MIN;
         syn = len ? rspq_read(e, qp, r, &f, ext, len, copy) : QHCA_SYN_NONE;
         e->trying = false;
         if (!syn && !copy && !f.refs) {

@@ -15,10 +15,20 @@
  */
 #include "transport/rc.h"
 
-/* log2 of the window, which is at least 1. */
-static uint8_t wnd_log2(const struct qhca_xport *xp)
+/* log2 of a window, which is at least 1. */
+static uint8_t wnd_log2(uint32_t wnd)
 {
-    return (uint8_t)(31 - __builtin_clz(xp->wnd));
+    return (uint8_t)(31 - __builtin_clz(wnd));
+}
+
+/*
+ * A record of a memory link may have as many packets as the largest window: one
+ * more can be sent while the peer executes it.
+ */
+uint32_t qhca_wnd_size(struct qhca *e, const struct qhca_qp *qp)
+{
+    return qp->xp->wnd == QHCA_WINDOW_PKTS &&
+           qhca_memlink_is_up(e, qp->av.dmac) ? QHCA_WINDOW_LINK : qp->xp->wnd;
 }
 
 void qhca_wnd_start(struct qhca_xport *xp)
@@ -114,33 +124,33 @@ static bool window_all_answered(const struct qhca_xport *xp)
     return xp->snd_psn == xp->una_psn;
 }
 
-bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
+bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                       uint32_t wnd)
 {
     const struct qhca_xport *xp = qp->xp;
     uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1, part;
 
     /* Those in flight are counted by the chunk: it must not shrink yet. */
-    if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd ||
+    if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= wnd ||
                         ((w->marks & QHCA_SW_STARTED) &&
-                         w->chunk > wnd_log2(xp)))) {
+                         w->chunk > wnd_log2(wnd)))) {
         return false;
     }
     /* Soft-RoCE serves a QP as long as it has requests: send few ahead. */
-    part = w->npkts - xp->cur_pkt < xp->wnd ? w->npkts - xp->cur_pkt :
-                                              xp->wnd;
-    if (xp->rd_reqs && xp->wnd < QHCA_WINDOW_START &&
-        xp->rd_psns + part > xp->wnd) {
+    part = w->npkts - xp->cur_pkt < wnd ? w->npkts - xp->cur_pkt : wnd;
+    if (xp->rd_reqs && wnd < QHCA_WINDOW_START && xp->rd_psns + part > wnd) {
         return false;
     }
     /* If the chunk has become too small, wait until it can grow again. */
     return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
            !rd_is_new(xp) || window_all_answered(xp) ||
-           wnd_log2(xp) <= w->chunk + 1;
+           wnd_log2(wnd) <= w->chunk + 1;
 }
 
-uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
+uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w,
+                          uint32_t wnd)
 {
-    uint8_t most = wnd_log2(xp);
+    uint8_t most = wnd_log2(wnd);
     uint32_t left = w->npkts - xp->cur_pkt, n;
 
     if (!(w->marks & QHCA_SW_STARTED) || w->chunk > most ||

@@ -120,13 +120,13 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
             if (qp->xp->deadline > now) {
                 break;
             }
-            left--;
             qhca_timer_stop(e, qp);
             if (cls < QHCA_TIMER_RNR) {
                 qhca_ack_timeout(e, qp);
             } else {
                 qhca_ack_rnr_over(e, qp);
             }
+            left = qhca_call_spent(e) ? 0 : left - 1;
         }
         mask &= mask - 1;
     }

@@ -120,6 +120,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->una_psn = xp->max_psn;
     qhca_xport_unsend(xp);      /* UC: abandon the current message */
     xp->ask = false;
+    xp->took_back = false;
     xp->rd_out = 0;
     if (qp->flags & QHCA_QP_F_SQ_RECORD) {
         qhca_sq_notify(e, qp, true);

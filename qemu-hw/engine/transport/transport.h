@@ -20,6 +20,8 @@
  */
 #define QHCA_WINDOW_PKTS    256
 #define QHCA_WINDOW_START   64
+/* What the largest window counts as over a memory link: two full records. */
+#define QHCA_WINDOW_LINK    512
 /*
  * Each timeout without progress in between doubles the next, up to a factor of
  * 1 << this: IBA 9.9.2.1 requires expiry between T and 4 T.
@@ -140,6 +142,7 @@ struct qhca_xport {
     uint8_t recv_ahead;         /* receives used by sq_tail .. cur - 1 */
     uint16_t recv_limit;        /* messages from sq_tail that may be sent */
     bool crc_twice;             /* use Soft-RoCE's ICRC for FLUSH */
+    bool took_back;             /* what was sent last is lost by our doing */
     bool sq_flush, rq_flush;    /* flush.c has work to do */
     uint32_t flush_end;         /* SQ, in RTS: where flushing ends */
     bool drain;                 /* SQ_DRAINED is due */
@@ -257,11 +260,16 @@ bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
                         size_t len, const struct qhca_headers *h,
                         uint32_t *done);
 /**
- * Handle @s, whose payload is lost: have its sender resend it, if its QP waits
- * for it.
+ * Handle @s, whose payload its sender has revoked: have it resent, if its QP
+ * waits for it.
  */
 void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
                     size_t len, const struct qhca_headers *h);
+/**
+ * Requests of QP @qpn that are under way were revoked.  The peer will ask for
+ * them again; that is no retry, since nothing has failed.
+ */
+void qhca_xport_took_back(struct qhca *e, uint32_t qpn);
 /** Deliver at most @budget looped-back frames; returns how many. */
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget);
 /* Are there frames in the loopback ring? */
