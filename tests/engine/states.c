@@ -62,7 +62,7 @@ static void check_now(void)
 
     for (k = scene_kinds; k->name; k++) {
         b = make(k);
-        scene_check(&b);
+        scene_check(&b, false);
     }
 }
 
@@ -100,8 +100,10 @@ int main(int argc, char **argv)
         snprintf(die_replay, sizeof(die_replay), "%s --check %s", argv[0],
                  argv[i]);
         b = read_file(argv[i]);
-        scene_check(&b);
+        scene_check(&b, true);
     }
-    printf("%d states of earlier releases\n", argc - 2);
+    snprintf(die_replay, sizeof(die_replay), "%s --check ...", argv[0]);
+    sections_check();
+    printf("%d states in files\n", argc - 2);
     return 0;
 }

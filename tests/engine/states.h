@@ -93,7 +93,15 @@ char *scene_load(struct scene *s, struct blob *from,
 
 /* states_check.c */
 
-/* Check everything that must hold for a saved scene; @from is consumed. */
-void scene_check(struct blob *from);
+/*
+ * Check everything that must hold for a saved scene, which is in a file of the
+ * corpus if @kept; @from is consumed.
+ */
+void scene_check(struct blob *from, bool kept);
+/*
+ * Each section that the scenes checked so far were saved with must be in a file
+ * of the corpus, in the version that is written now.
+ */
+void sections_check(void);
 
 #endif

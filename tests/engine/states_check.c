@@ -50,19 +50,58 @@ static const uint8_t *find(const struct blob *state, const uint8_t *name)
     return NULL;
 }
 
+#define SECTIONS_MAX 64
+
+static struct {
+    uint8_t name[NAME];
+    uint32_t version;
+    bool kept;                  /* in a file of the corpus */
+} written[SECTIONS_MAX];
+static unsigned written_n;
+
+/* Section @s is written now; @kept: a file has it in the same version. */
+static void note(const uint8_t *s, bool kept)
+{
+    unsigned i;
+
+    for (i = 0; i < written_n && memcmp(written[i].name, s + 1, NAME); i++) {
+    }
+    if (i == written_n) {
+        CHECK(i < SECTIONS_MAX, "too many sections");
+        memcpy(written[i].name, s + 1, NAME);
+        written[i].version = number(s + AT_VERSION);
+        written_n++;
+    }
+    written[i].kept |= kept;
+}
+
+void sections_check(void)
+{
+    unsigned i;
+
+    for (i = 0; i < written_n; i++) {
+        CHECK(written[i].kept, "no file has section %.8s in version %u: "
+              "make -f tests/engine/Makefile states",
+              (const char *)written[i].name, written[i].version);
+    }
+}
+
 /*
  * A section that is written in the version in which it was saved has the same
  * bytes.  The exception is "work": QPs that waited for the wire wait for a run
  * instead.
  */
-static void same_sections(const struct blob *was, const struct blob *is)
+static void same_sections(const struct blob *was, const struct blob *is,
+                          bool kept)
 {
     const uint8_t *s, *old;
+    bool same;
 
     for (s = is->b; (s = next(is, s)); s = behind(s)) {
         old = find(was, s + 1);
-        if (!old || number(old + AT_VERSION) != number(s + AT_VERSION) ||
-            !memcmp(s + 1, "work", 5)) {
+        same = old && number(old + AT_VERSION) == number(s + AT_VERSION);
+        note(s, kept && same);
+        if (!same || !memcmp(s + 1, "work", 5)) {
             continue;
         }
         CHECK(number(s + AT_LEN) == number(old + AT_LEN) &&
@@ -89,13 +128,13 @@ static void load(struct qhca *e, const struct blob *state)
 }
 
 /* Load @state, which saved again is the same, and again the same. */
-static void load_and_save(struct qhca *e, const struct blob *state)
+static void load_and_save(struct qhca *e, const struct blob *state, bool kept)
 {
     struct blob once, twice;
 
     load(e, state);
     once = save(e);
-    same_sections(state, &once);
+    same_sections(state, &once, kept);
     load(e, &once);
     twice = save(e);
     CHECK(once.len == twice.len && !memcmp(once.b, twice.b, once.len),
@@ -328,7 +367,7 @@ static void same_text(const char *a, const char *b)
     }
 }
 
-void scene_check(struct blob *from)
+void scene_check(struct blob *from, bool kept)
 {
     struct blob state[SCENE_NODES];
     char *outcome, *want;
@@ -337,7 +376,7 @@ void scene_check(struct blob *from)
 
     want = scene_load(&s, from, state);
     for (i = 0; i < SCENE_NODES; i++) {
-        load_and_save(s.w.node[i].e, &state[i]);
+        load_and_save(s.w.node[i].e, &state[i], kept);
         free(state[i].b);
     }
     finish(&s);
