@@ -326,9 +326,56 @@ static void stepped_by_turns(void **state)
     peer_free(p);
 }
 
+/*
+ * A QP sends to itself while the wire takes no frame, which another QP waits
+ * for.  Its next datagram is for the wire, and waits as well.
+ */
+static void to_itself_while_blocked(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct gqp_init qi = {
+        .type = QHCA_QPT_UD, .sq_shift = 4, .sq_stride = 7, .rq_shift = 4,
+        .rq_stride = 5, .scq = &p->scq, .rcq = &p->rcq,
+    };
+    struct gwr own = {
+        .opcode = QHCA_WQE_SEND, .wr_id = 2, .flags = SIG,
+        .dest_qpn = p->qp.qpn, .qkey = QKEY,
+    };
+    struct gqp first, other;
+
+    (void)state;
+    gqp_create(&other, &p->g, &qi);
+    gqp_to_init(&other, &p->a);
+    gqp_to_rtr(&other, NULL, &p->a);
+    gqp_to_rts(&other, &p->a);
+    peer_recv(p, 1, 8192, 100);
+    first = p->qp;
+    p->w.wire.refuse = 65536;
+    p->qp = other;
+    post(p, 1, QKEY, 10, SIG);
+    other = p->qp;
+    p->qp = first;
+    peer_no_cqe(p, scq);
+    assert_true(p->e->tx_blocked);
+    guest_av(&p->g, p->n, 0, &own.av);
+    peer_post(p, own, 0, 10);
+    post(p, 3, QKEY, 10, SIG);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_no_cqe(p, scq);
+    peer_expect_nothing(p);
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 1000000);
+    assert_int_equal(peer_waiting(p), 2);
+    p->tail = p->head;
+    assert_int_equal(gqp_destroy(&other), QHCA_ST_OK);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(to_itself_while_blocked),
         cmocka_unit_test(stepped_by_turns),
         cmocka_unit_test(send),
         cmocka_unit_test(receive),
