@@ -84,7 +84,8 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
-        if (!*budget || qhca_eth_blocked(e) || qhca_call_spent(e)) {
+        if (!*budget || qhca_eth_blocked(e) || qhca_call_spent(e) ||
+            !qhca_active(e)) {
             return true;
         }
         len = 0;

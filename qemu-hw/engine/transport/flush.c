@@ -83,14 +83,14 @@ bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             qhca_send_window_put(e, qp);
             break;
         }
-        if (!*budget) {
+        if (!*budget || !qhca_active(e)) {
             return true;
         }
         --*budget;
         flush_send(e, qp);
     }
     while (xp->rq_flush) {
-        if (!*budget) {
+        if (!*budget || !qhca_active(e)) {
             return true;
         }
         --*budget;

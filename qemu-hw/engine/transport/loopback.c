@@ -42,7 +42,7 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
     unsigned done = 0;
 
     while (done < budget && xd->loop_head != xd->loop_tail &&
-           !qhca_call_spent(e)) {
+           !qhca_call_spent(e) && qhca_active(e)) {
         struct qhca_loop_frame *f =
             &xd->loop[xd->loop_tail % QHCA_LOOP_SLOTS];
 

@@ -699,7 +699,8 @@ static bool req_steps(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 
     while (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) {
         /* A local invalidate may cost as much as many packets. */
-        if (!*budget || (*budget != had && qhca_call_spent(e))) {
+        if (!*budget || !qhca_active(e) ||
+            (*budget != had && qhca_call_spent(e))) {
             return true;
         }
         switch (req_step(e, qp, &packets)) {

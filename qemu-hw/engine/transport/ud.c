@@ -137,7 +137,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
         /* The WQE determines whether a datagram takes the wire. */
-        if (!*budget) {
+        if (!*budget || !qhca_active(e)) {
             return true;
         }
         syn = qhca_sq_fetch(e, qp, qp->sq_next, e->xd->wqe, &addr);
