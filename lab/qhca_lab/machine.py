@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 from . import kernels, tsc
@@ -94,6 +96,14 @@ def share(tag: str, path: Path, readonly: bool) -> list[str]:
         "-device",
         f"virtio-9p-pci,fsdev=fs-{tag},mount_tag=qhca-{tag}",
     ]
+
+
+def adapter_properties(binary: str | None = None) -> set[str]:
+    """The names of the properties that the qhca of this tree's QEMU, or of BINARY, has;
+    none if it has no qhca. OSError if it cannot be started."""
+    done = subprocess.run([binary or str(QEMU), "-device", "qhca,help"], check=False,
+                          capture_output=True, text=True)
+    return set(re.findall(r"^ +([\w.-]+)=", done.stdout, re.M))
 
 
 def nic_device(guest: dict) -> list[str]:

@@ -16,7 +16,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import LabError  # noqa: E402
-from qhca_lab.bench import net, perftest, results, revisions, scale, softroce  # noqa: E402
+from qhca_lab import machine  # noqa: E402
+from qhca_lab.bench import (  # noqa: E402
+    net, perftest, results, revisions, scale, softroce)
 
 # Output of iperf3 3.18, without the unused parts.
 IPERF = {
@@ -179,6 +181,51 @@ def test_options_of_a_comparison_alone(arguments):
     done = subprocess.run([TOP / "lab" / "bench" / "measure", *arguments], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 2 and "need --against" in done.stderr
+
+
+# ---------------------------------------------------------------------- properties
+
+
+HELP = """qhca options:
+  addr=<int32>           - Slot and optional function number (default: -1)
+  memlink-thread=<bool>  - on/off (default: false)
+  x-pcie-lnksta-dllla=<bool> - on/off (default: true)
+"""
+
+
+@pytest.fixture
+def adapter(tmp_path, monkeypatch):
+    """A QEMU that only knows its adapter's properties."""
+    qemu = tmp_path / "qemu"
+    qemu.write_text(f"#!/bin/sh\n[ \"$*\" = '-device qhca,help' ] || exit 1\n"
+                    f"cat <<END\n{HELP}END\n")
+    qemu.chmod(0o755)
+    monkeypatch.setattr(machine, "QEMU", qemu)
+
+
+def test_properties(adapter):
+    assert machine.adapter_properties() == {"addr", "memlink-thread", "x-pcie-lnksta-dllla"}
+    perftest.check_properties([])
+    perftest.check_properties(["memlink-thread=on", "addr=4.0"])
+    assert perftest.nics(["qhca", "rxe", "none"], ["a=1", "b=2"]) == ["qhca:a=1:b=2", "rxe", "none"]
+    assert perftest.nics(["qhca"], []) == ["qhca"]
+    assert perftest.given(["a=1", "b=2"]) == ", adapters with a=1 b=2" and not perftest.given([])
+
+
+@pytest.mark.parametrize("text, why", [
+    ("memlink-tread=on", "no property memlink-tread: it has addr, memlink-thread"),
+    ("memlink=on", "no property memlink:"), ("addr", "give NAME=VALUE"), ("addr=", "NAME=VALUE"),
+    ("addr=4,romfile=x", "without commas and colons"), ("addr=4:b=1", "without commas and colons"),
+])
+def test_wrong_property(adapter, text, why):
+    with pytest.raises(LabError, match=why):
+        perftest.check_properties(["memlink-thread=on", text])
+
+
+def test_properties_of_no_qemu(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "QEMU", tmp_path / "none")
+    with pytest.raises(LabError, match="no QEMU"):
+        perftest.check_properties(["addr=4.0"])
 
 
 # --------------------------------------------------------------------- many of all

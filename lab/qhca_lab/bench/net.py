@@ -25,7 +25,7 @@ from ..guest import Guest
 from ..lab import Lab, Options
 from ..selftests import place, two_ends
 from . import results
-from .perftest import NAME, say
+from .perftest import NAME, given, nics, say
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -275,8 +275,8 @@ def compare(args, cases) -> int:
         labs = {}
         for name, nic in ADAPTERS.items():
             labs[name] = stack.enter_context(Lab.up(
-                f"{NAME}-net-{name}", [nic, nic], Options(smp=args.smp, tied=True),
-                progress=say, replace=True))
+                f"{NAME}-net-{name}", nics([nic] * 2, args.property),
+                Options(smp=args.smp, tied=True), progress=say, replace=True))
             kernel = labs[name]["a"].run("uname -r").out.strip()
             folder = place.shared(kernel)
             labs[name].freeze()
@@ -288,6 +288,8 @@ def compare(args, cases) -> int:
     print(f"\n{HEAD}")
     for entry in found:
         print(row(entry))
+    if args.property:
+        print(f"\n{args.rounds} rounds{given(args.property)}")
     if before:
         print(f"\nqhca, and before of {args.against}:")
         for entry in found:
@@ -295,7 +297,7 @@ def compare(args, cases) -> int:
     target = results.keep("net", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel,
-        "results": found,
+        "properties": args.property, "results": found,
     })  # fmt: skip
     print(f"\n{target}")
     failed = [e for e in found

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-from .. import pair
+from .. import machine, pair
 from ..errors import LabError
 from ..guest import Result
 
@@ -38,6 +38,34 @@ CASES = [
 
 def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def nics(kinds: list[str], properties: list[str]) -> list[str]:
+    """Adapters of these KINDS for a lab; each qhca gets PROPERTIES, "NAME=VALUE"."""
+    return [":".join([kind, *properties]) if kind == "qhca" else kind for kind in kinds]
+
+
+def given(properties: list[str]) -> str:
+    """PROPERTIES, to be appended to what a measurement was made with."""
+    return f", adapters with {' '.join(properties)}" if properties else ""
+
+
+def check_properties(properties: list[str]) -> None:
+    """LabError unless each of PROPERTIES is "NAME=VALUE", in which this tree's adapter has
+    the property NAME. Whether it takes the VALUE, it says itself when a guest starts."""
+    if not properties:
+        return
+    try:
+        known = machine.adapter_properties()
+    except OSError as error:
+        raise LabError(f"no QEMU: {error}") from None
+    for text in properties:
+        name, equal, value = text.partition("=")
+        if not equal or not value or set(value) & set(",:"):
+            raise LabError(f"--property {text}: give NAME=VALUE, without commas and colons")
+        if name not in known:
+            raise LabError(f"the adapter has no property {name}: it has "
+                           f"{', '.join(sorted(known)) or 'none'}")
 
 
 def qhca_ends(lab) -> dict:

@@ -16,7 +16,7 @@ from .. import flame, pair
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD
-from .perftest import CASES, command_line, figure, qhca_ends, say
+from .perftest import CASES, command_line, figure, given, nics, qhca_ends, say
 
 NAME = "profile"
 FOLDER = BUILD / "profile"
@@ -147,7 +147,8 @@ def profile(args, runs: list[str]) -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     known = {case[0]: case for case in CASES}
     told = {}
-    with Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as lab:
+    with Lab.up(NAME, nics(["qhca"] * 2, args.property), Options(smp=args.smp, tied=True),
+                progress=say, replace=True) as lab:
         ends, accel, link = qhca_ends(lab), lab.state["accel"], lab.state["link"]
         for name in runs:
             case = known[RUNS[name]]
@@ -170,8 +171,9 @@ def profile(args, runs: list[str]) -> int:
     target = FOLDER / "profile.json"
     target.write_text(json.dumps({
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "accel": accel,
-        "link": link, "seconds": args.seconds, "runs": told}, indent=1) + "\n")
-    print(f"\nguests run under {accel}, link {link}; flame graphs are in {FOLDER}")
+        "link": link, "properties": args.property, "seconds": args.seconds,
+        "runs": told}, indent=1) + "\n")
+    print(f"\nguests run under {accel}, link {link}{given(args.property)}; flame graphs are in {FOLDER}")
     return 0
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import statistics
@@ -12,7 +13,7 @@ from pathlib import Path
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
-from .perftest import NAME, measure, qhca_ends, say
+from .perftest import NAME, given, measure, nics, qhca_ends, say
 
 # The revision at which the goals were set, before memory links and super-frames, and how
 # many times better than its device a case should be, by the kind of link.
@@ -68,52 +69,70 @@ def build_before(revision: str) -> str:
     return str(tree / "build/bin/qemu-system-x86_64")
 
 
+def qemu_before(against: str) -> tuple[str, str]:
+    """The QEMU that --against AGAINST means, and its revision, "" if that is a QEMU."""
+    if os.access(against, os.X_OK):
+        return against, ""
+    binary = build_before(against)
+    return binary, Path(binary).parents[2].name
+
+
+@contextlib.contextmanager
+def labs(args, link: str, peer: str, before: str):
+    """Two labs, frozen: `now` with this tree's device, and `before` with that of the QEMU
+    BEFORE. Their wire is LINK, and the adapter of their second guests PEER."""
+    kinds = ["qhca", peer]
+    with (
+        Lab.up(NAME, nics(kinds, args.property),
+               Options(smp=args.smp, tied=True, link=link), progress=say, replace=True) as now,
+        Lab.up(NAME + "-before", kinds,
+               Options(smp=args.smp, tied=True, link=link, binary=before),
+               progress=say, replace=True) as then,
+    ):
+        both = {"now": now, "before": then}
+        for lab in both.values():
+            lab.freeze()
+        yield both
+        for lab in both.values():
+            lab.thaw()
+
+
+def alternate(args, both: dict[str, Lab], case: tuple) -> dict:
+    """Measure CASE in BOTH labs, alternately; the medians, and those of the ratios."""
+    title, unit, *_ = case
+    values: dict[str, list] = {name: [] for name in both}
+    for number in range(args.rounds):
+        for name in sorted(both, reverse=number % 2):
+            both[name].thaw()
+            try:
+                values[name].append(measure(both[name], qhca_ends(both[name]), case, args.seconds))
+            finally:
+                both[name].freeze()
+    ratios = sorted(b / a if unit in ("us", "ms") else a / b
+                    for a, b in zip(values["now"], values["before"]))
+    return {"case": title, "unit": unit, "samples": values,
+            "ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1],
+            **{name: statistics.median(got) for name, got in values.items()}}
+
+
 def compare(args, cases) -> int:
     """The device of this tree against that of another revision, alternately."""
-    before, revision = args.against, ""
-    if not os.access(before, os.X_OK):
-        before = build_before(args.against)
-        revision = Path(before).parents[2].name
-    nics = ["qhca", args.peer]
-    ours = [":".join([nic, *args.property]) if nic == "qhca" else nic for nic in nics]
+    before, revision = qemu_before(args.against)
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting four guests; then about {minutes:.0f} minutes")
     results = []
-    with (
-        Lab.up(NAME, ours, Options(smp=args.smp, tied=True, link=args.link), progress=say,
-               replace=True) as now,
-        Lab.up(NAME + "-before", nics,
-               Options(smp=args.smp, tied=True, link=args.link, binary=before),
-               progress=say, replace=True) as then,
-    ):
-        labs = {"now": now, "before": then}
-        link = now.state["link"]
-        ends = {name: qhca_ends(lab) for name, lab in labs.items()}
-        for lab in labs.values():
-            lab.freeze()
+    with labs(args, args.link, args.peer, before) as both:
+        link = both["now"].state["link"]
         for case in cases:
-            title, unit, *_ = case
-            values: dict[str, list] = {name: [] for name in labs}
-            for number in range(args.rounds):
-                for name in sorted(labs, reverse=number % 2):
-                    labs[name].thaw()
-                    values[name].append(measure(labs[name], ends[name], case, args.seconds))
-                    labs[name].freeze()
-            ratios = sorted(b / a if unit in ("us", "ms") else a / b
-                            for a, b in zip(values["now"], values["before"]))
-            entry = {"case": title, "unit": unit, "samples": values,
-                     "ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1],
-                     "aim": aim_against(revision, title, link, args.peer),
-                     **{name: statistics.median(got) for name, got in values.items()}}
+            entry = alternate(args, both, case)
+            entry["aim"] = aim_against(revision, case[0], link, args.peer)
             results.append(entry)
             say(ratio_row(entry))
-        for lab in labs.values():
-            lab.thaw()
     print(f"\n{'':18} {'now':>12} {'before':>12} {'unit':6} {'ratio':>7} {'least':>7} {'most':>7}")
     for entry in results:
         print(ratio_row(entry))
-    print(f"\nbefore: {args.against}; link {link}, from qhca to {args.peer}; a ratio above 1 is "
-          f"better than before; least and most are of {args.rounds} rounds")
+    print(f"\nbefore: {args.against}; link {link}, from qhca to {args.peer}"
+          f"{given(args.property)}; a ratio above 1 is better than before; least and most are of {args.rounds} rounds")
     target = BUILD / "bench-against.json"
     target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
                                   "properties": args.property, "results": results}, indent=1) + "\n")

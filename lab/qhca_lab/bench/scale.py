@@ -21,7 +21,7 @@ from ..errors import CommandTimeout, LabError
 from ..guest import Background, Guest
 from ..lab import Lab, Options
 from . import results
-from .perftest import NAME, say
+from .perftest import NAME, given, nics, say
 
 MIB = 1 << 20
 PROGRAM = "/qhca/build/guest-progs/traffic"
@@ -304,8 +304,8 @@ def compare(args, names: list[str]) -> int:
         (all_to_all, {n: c for n, c in cases.items() if c.guests}, 4),
     ):
         if wanted:
-            with Lab.up(NAME, ["qhca"] * guests, Options(smp=args.smp, tied=True), progress=say,
-                        replace=True) as lab:
+            with Lab.up(NAME, nics(["qhca"] * guests, args.property),
+                        Options(smp=args.smp, tied=True), progress=say, replace=True) as lab:
                 accel = lab.state["accel"]
                 links.append(lab.state["link"])
                 found = measure(lab, wanted, args, way)
@@ -314,12 +314,12 @@ def compare(args, names: list[str]) -> int:
     for row in rows:
         print(line(row))
     print("", *memory_lines(rows), sep="\n")
-    print(f"guests run under {accel}, {os.cpu_count()} CPUs, link {' and '.join(links)}; each "
-          f"figure is the median\nof {args.rounds} rounds, in which one QP of the same guests was "
-          "measured just before")
+    print(f"guests run under {accel}, {os.cpu_count()} CPUs, link {' and '.join(links)}"
+          f"{given(args.property)};\neach figure is the median of {args.rounds} rounds, in which one QP of the same guests "
+          "was measured just before")
     target = results.keep("scale", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links,
+        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links, "properties": args.property,
         "results": rows,
     })  # fmt: skip
     print(target)

@@ -13,7 +13,7 @@ from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
 from . import results as results_file
-from .perftest import NAME, measure, qhca_ends, say
+from .perftest import NAME, given, measure, nics, qhca_ends, say
 
 # The host's own figures, and the share of each that the adapter should reach in the same
 # run; for a latency, the maximum in microseconds.
@@ -156,8 +156,8 @@ def compare(args, cases) -> int:
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting two guests; then about {minutes:.0f} minutes")
     options = Options(qemu=second_adapter(), smp=args.smp, tied=True)
-    nic = "none" if args.no_qhca else "qhca"
-    with Lab.up(NAME, [nic, nic], options, progress=say, replace=True) as lab:
+    adapter = nics(["none" if args.no_qhca else "qhca"] * 2, args.property)
+    with Lab.up(NAME, adapter, options, progress=say, replace=True) as lab:
         adapters: dict[str, dict] = {}
         if not args.no_qhca:
             adapters["qhca"] = qhca_ends(lab)
@@ -175,7 +175,7 @@ def compare(args, cases) -> int:
     print(f"\n{'':18} {'qhca':>12} {'Soft-RoCE':>12} {'unit':6} {'better by':>10}")
     for entry in results:
         print(row(entry))
-    print(f"\nguests run under {accel}, link {link}; the host itself:")
+    print(f"\nguests run under {accel}, link {link}{given(args.property)}; the host itself:")
     for key, value in host.items():
         print(f"  {key:28} {value:>12,.0f}")
     for entry in results:
@@ -188,7 +188,7 @@ def compare(args, cases) -> int:
     target = results_file.keep(None, {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel, "mtu": options.mtu,
-        "accel": accel, "link": link,
+        "accel": accel, "link": link, "properties": args.property,
         "host": host, "results": results,
     })  # fmt: skip
     print(f"\n{target}")

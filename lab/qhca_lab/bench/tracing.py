@@ -13,7 +13,7 @@ from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD
 from ..record import ftrace
-from .perftest import NAME, measure, qhca_ends, say
+from .perftest import NAME, given, measure, nics, qhca_ends, say
 
 # Room for everything in one run: a full file would cost nothing more.
 LIMIT = 16 << 30
@@ -94,7 +94,8 @@ def compare(args, cases) -> int:
     results = []
     with (
         tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-tracing-") as folder,
-        Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as lab,
+        Lab.up(NAME, nics(["qhca"] * 2, args.property), Options(smp=args.smp, tied=True),
+               progress=say, replace=True) as lab,
     ):
         ends = qhca_ends(lab)
         for case in cases:
@@ -111,11 +112,11 @@ def compare(args, cases) -> int:
     print("\n" + f"{'':18} {'unit':6}" + "".join(f" {name:>18}" for name in WAYS))
     for entry in results:
         print(row(entry))
-    print(f"\nmedians of {args.rounds} rounds; behind each how much slower than off. break: one that "
+    print(f"\nmedians of {args.rounds} rounds{given(args.property)}; behind each how much slower than off. break: one that "
           "is never met;\ndevice: the adapter's part of a recording; guests: driver and provider; "
           "record: all of it")
     target = BUILD / "bench-tracing.json"
-    target.write_text(json.dumps({"results": results}, indent=1) + "\n")
+    target.write_text(json.dumps({"properties": args.property, "results": results}, indent=1) + "\n")
     print(target)
     return 0
 
