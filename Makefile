@@ -222,7 +222,7 @@ test-selftests-newest: $(call built,build) ## The same with the newest kernel, w
 	@lab/run/selftests --kernel newest --lab selftests-newest $(ARGS)
 
 .PHONY: bench profile
-bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale) -> build/bench.json (@bench@)
+bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale, --aims) -> build/bench.json (@bench@)
 	@lab/bench/measure $(ARGS)
 
 profile: build ## Flame graphs of both QEMUs under load -> build/profile (installs linux-perf)

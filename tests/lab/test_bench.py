@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import LabError  # noqa: E402
 from qhca_lab import machine  # noqa: E402
 from qhca_lab.bench import (  # noqa: E402
-    net, perftest, results, revisions, scale, softroce)
+    aims, net, perftest, results, revisions, scale, softroce)
 
 # Output of iperf3 3.18, without the unused parts.
 IPERF = {
@@ -181,6 +181,151 @@ def test_options_of_a_comparison_alone(arguments):
     done = subprocess.run([TOP / "lab" / "bench" / "measure", *arguments], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 2 and "need --against" in done.stderr
+
+
+# ----------------------------------------------------------------------- all goals
+
+
+def on_host(case, unit, value):
+    entry = {"case": case, "unit": unit, "qhca": value}
+    return entry | {"host": softroce.beside_host(entry, HOST)}
+
+
+def beside_old(case, ratio):
+    return {"case": case, "unit": "MiB/s", "now": 10 * ratio, "before": 10.0, "ratio": ratio,
+            "least": ratio - 0.1, "most": ratio + 0.1}
+
+
+def told(place, case, measured, why=""):
+    """The line about a goal, without its beginning, if only MEASURED, an entry, was."""
+    (aim,) = [a for a in aims.all_aims() if (a.place, a.case) == (place, case)]
+    entries = {case: measured} if measured else {}
+    row = aims.judge(aim, {place: aims.Place(entries=entries, why=why)})
+    return " ".join(aims.line(row).split()).split(case + " ", 1)[1]
+
+
+def test_aims_are_those_of_the_list():
+    found = {(aim.place, aim.case): aim.aim for aim in aims.all_aims()}
+    assert len(found) == len(aims.all_aims())
+    verbs = ("write", "read", "send")
+    for verb in verbs:
+        assert [found["host", f"{verb} {size}"] for size in ("4 KiB", "64 KiB", "1 MiB")] == \
+            [0.12, 0.4, 0.6]
+        assert found["host", f"{verb} 2 B latency"] == 20.0
+        assert found["memory", f"{verb} 2 B latency"] == found["dgram", f"{verb} 64 KiB"] == 2.0
+    assert found["host", "write 8 B rate"] == found["host", "send 8 B rate"] == 0.4
+    for place in ("switch", "rxe"):
+        assert {case: aim for (at, case), aim in found.items() if at == place} == \
+            dict.fromkeys(softroce.HOST_AIMS, 1.0)
+    assert {at for at, _case in found} == {"host", *aims.WIRES}
+
+
+@pytest.mark.parametrize("place, case, entry, words", [
+    ("host", "write 64 KiB", on_host("write 64 KiB", "MiB/s", 4000.0),
+     "4,000.0 MiB/s 0.40 of memcpy_64k_mib_s, aim 0.4: reached"),
+    ("host", "send 8 B rate", on_host("send 8 B rate", "msg/s", 399999.0),
+     "399,999.0 msg/s 0.40 of unix_dgram_64b_frames_s, aim 0.4: MISSED"),
+    ("host", "read 2 B latency", on_host("read 2 B latency", "us", 20.5),
+     "20.5 us aim: at most 20 us: MISSED"),
+    ("memory", "send 2 B latency", beside_old("send 2 B latency", 2.0),
+     "20.0 MiB/s 2.00 x 10.0 before (1.90 to 2.10), aim 2 x: reached"),
+    ("switch", "read 1 MiB", beside_old("read 1 MiB", 0.99),
+     "9.9 MiB/s 0.99 x 10.0 before (0.89 to 1.09), aim 1 x: MISSED"),
+])
+def test_aim_that_was_measured(place, case, entry, words):
+    assert told(place, case, entry) == words
+
+
+def test_aim_that_was_not_measured():
+    assert told("rxe", "send 4 KiB", None, "no --against") == "not measured: no --against"
+    assert told("host", "send 4 KiB", None) == "not measured: left out by --only"
+    aim = aims.Aim("host", "send 4 KiB", 0.12)
+    place = aims.Place(errors={"send 4 KiB": "no result line"})
+    assert aims.judge(aim, {"host": place})["why"] == "no result line"
+    assert aims.judge(aim, {})["why"] == "not tried"
+
+
+def small_aims(monkeypatch, tmp_path, host, wire):
+    """aims.compare() for one case, with measurements by functions HOST and WIRE."""
+    monkeypatch.setattr(aims, "BUILD", tmp_path)
+    monkeypatch.setattr(aims, "on_host", lambda _args, _cases: host())
+    monkeypatch.setattr(aims, "on_wire", lambda _args, at, _cases, _before: wire(at))
+    monkeypatch.setattr(revisions, "qemu_before", lambda against: (against, ""))
+    case = next(c for c in perftest.CASES if c[0] == "send 64 KiB")
+
+    def run(**options):
+        args = types.SimpleNamespace(**{"against": None, "rounds": 1, "seconds": 1, "property": [],
+                                        "strict": False} | options)
+        status = aims.compare(args, [case])
+        rows = json.loads((tmp_path / "bench-aims.json").read_text())["aims"]
+        return status, {row["place"]: row for row in rows if row["case"] == case[0]}
+
+    return run
+
+
+def test_table_of_aims(monkeypatch, tmp_path, capsys):
+    """A wire that fails does not keep the others from being judged."""
+    def host():
+        return aims.Place({"send 64 KiB": on_host("send 64 KiB", "MiB/s", 5000.0)}), {
+            "host": HOST, "accel": "tcg", "link": "dgram, memory"}
+
+    def wire(at):
+        if at.title == "switch":
+            raise LabError("no bridge\nfor the switch")
+        return aims.Place({"send 64 KiB": beside_old("send 64 KiB", 1.5)})
+
+    run = small_aims(monkeypatch, tmp_path, host, wire)
+    status, rows = run(against="old", property=["a=b"])
+    said = capsys.readouterr().out
+    assert status == 1 and "before: old" in said and "adapters with a=b" in said
+    assert rows["host"]["reached"] and rows["rxe"]["reached"] and not rows["dgram"]["reached"]
+    assert rows["switch"]["why"] == "no bridge" and "memory" not in rows
+    total = len(aims.all_aims())
+    assert f"{total} aims: 2 reached, 1 missed, {total - 3} not measured" in said
+
+    status, rows = run()
+    assert status == 0 and rows["host"]["reached"]
+    assert rows["dgram"]["why"] == rows["rxe"]["why"] == "no --against"
+
+
+def test_strict_table_of_aims(monkeypatch, tmp_path):
+    """Exit status 1 if a goal is missed; not for one that needs --against."""
+    speed = 3000.0
+    run = small_aims(monkeypatch, tmp_path, lambda: (
+        aims.Place({"send 64 KiB": on_host("send 64 KiB", "MiB/s", speed)}), {}), None)
+    assert run()[0] == 0 and run(strict=True)[0] == 1
+    speed = 5000.0
+    assert run(strict=True)[0] == 0
+
+
+def test_aims_without_a_host(monkeypatch, tmp_path):
+    def host():
+        raise LabError("guest a did not start")
+
+    status, rows = small_aims(monkeypatch, tmp_path, host, None)()
+    assert status == 1 and rows["host"]["why"] == "guest a did not start"
+
+
+def test_link_that_is_another(monkeypatch):
+    """Without memory links a goal for them is not judged."""
+    class Both(dict):
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_exc):
+            pass
+
+    both = Both(now=types.SimpleNamespace(state={"link": "dgram"}))
+    monkeypatch.setattr(revisions, "labs", lambda *_args: both)
+    place = aims.on_wire(None, aims.WIRES["memory"], [], "")
+    assert place.why == "the link is dgram, not dgram, memory" and not place.entries
+
+
+@pytest.mark.parametrize("words", [["--net"], ["--no-qhca"], ["--scale"], ["--link", "dgram"]])
+def test_aims_alone(words):
+    done = subprocess.run([TOP / "lab/bench/measure", "--aims", *words], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
 
 
 # ---------------------------------------------------------------------- properties
