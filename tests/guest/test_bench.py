@@ -95,6 +95,13 @@ def test_scale(bench):
     assert "memory of each of 100 QPs" in bench.said
 
 
+@long
+def test_life_of_qps(bench):
+    told = bench("bench.json", "--scale", "--only", "^life of 1,000 QPs", *SHORT)["scale"]
+    assert [(row["qps"], row["threads"]) for row in told["lives"]] == [(1000, 1), (1000, 4)]
+    assert not told["results"] and "us per QP" in bench.said
+
+
 def scaled(lab, case, way):
     """A short measurement of CASE; each row is complete."""
     args = types.SimpleNamespace(rounds=2, seconds=0.1)

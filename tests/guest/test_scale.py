@@ -16,6 +16,17 @@ def test_many_objects(pair, progs, qps, mrs):
     assert pair.a.run("rdma res show").out == before
 
 
+@pytest.mark.parametrize("threads", [
+    4, pytest.param(1, marks=pytest.mark.long("the same, one command at a time"))])
+def test_life_of_qps(pair, progs, threads):
+    """Commands of several threads reach the device together: each takes effect once."""
+    before = pair.a.run("rdma res show").out
+    out = json.loads(pair.a.run(f"{progs.path('qps')} 1001 {threads}", timeout=300).out)
+    assert (out["qps"], out["threads"], out["rts"]) == (1001, threads, 1001), out
+    assert all(out[step] > 0 for step in ("create", "connect", "destroy")), out
+    assert pair.a.run("rdma res show").out == before
+
+
 @pytest.mark.long("test_lifecycle has a process that is killed in traffic")
 def test_many_objects_of_a_killed_process(pair, progs):
     """The kernel destroys what a process leaves behind."""

@@ -445,6 +445,28 @@ def test_memory_of_a_qp():
         "memory of each of 100 QPs: 1.5 KiB in QEMU, 10.0 KiB in the guest"]
 
 
+def test_life_of_a_qp():
+    """The medians of the rounds; QPs that did not become ready are an error."""
+    def told(create, rts=1000):
+        text = json.dumps({"qps": 1000, "threads": 4, "rts": rts, "create": create,
+                           "connect": 300.0, "destroy": 50.5})
+        return types.SimpleNamespace(out=text, describe=lambda: text)
+
+    def run(*rounds):
+        answers = iter(rounds)
+        guest = types.SimpleNamespace(run=lambda command, timeout: next(answers))
+        args = types.SimpleNamespace(rounds=len(rounds))
+        return scale.life({"a": guest}, "life of 1,000 QPs, 4 threads",
+                          scale.CASES["life of 1,000 QPs, 4 threads"], args)
+
+    row = run(told(100.0), told(900.0), told(200.0))
+    assert scale.life_line(row).split() == \
+        "life of 1,000 QPs, 4 threads 200.0 300.0 50.5 550.5".split()
+    assert len(scale.life_line(row)) == len(scale.LIFE_HEAD)
+    with pytest.raises(LabError, match="not all QPs are connected"):
+        run(told(100.0), told(100.0, rts=999))
+
+
 def test_cases_of_each_kind():
     """--only selects among the measured cases, and names them."""
     def refused(*words):
@@ -459,4 +481,5 @@ def test_cases_of_each_kind():
     assert "write 64 KiB" not in said
     said = refused("--scale")
     assert "10,000 QPs" in said and "100,000 MRs" in said and "4 guests" in said
+    assert "life of 1,000 QPs, 1 thread," in said and "life of 10,000 QPs, 4 threads" in said
     assert "alone" in refused("--scale", "--net") and "alone" in refused("--scale", "--tracing")

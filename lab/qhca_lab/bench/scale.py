@@ -4,6 +4,9 @@
 RDMA WRITEs of 8 bytes and of 64 KiB, by the program "traffic" of the tests. A case and
 its reference, one QP with one MR, are measured immediately one after the other in the
 same guests, so that other load on the host affects both.
+
+And what a QP costs to create, to connect (INIT, RTR, RTS) and to destroy, by one thread
+and by several of one process, by the program "qps".
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from .perftest import NAME, given, nics, say
 
 MIB = 1 << 20
 PROGRAM = "/qhca/build/guest-progs/traffic"
+LIFE = "/qhca/build/guest-progs/qps"
+STEPS = ("create", "connect", "destroy")
 SMALL, LARGE = 8, 65536
 SIZES = (SMALL, LARGE)
 FIRST_PORT = 20000
@@ -169,12 +174,14 @@ def memory(guest: Guest) -> dict[str, int]:
 @dataclasses.dataclass(frozen=True)
 class Case:
     """QPs and MRs of two guests; ACTIVE: numbers of QPs that are active, one after another.
-    Or, with GUESTS, one QP each way between any two of this number of guests."""
+    Or, with GUESTS, one QP each way between any two of this number of guests. Or, with
+    THREADS, QPs that this number of threads of one guest create, connect and destroy."""
 
     qps: int = 1
     active: tuple[int, ...] = (1,)
     mrs: int = 1
     guests: int = 0
+    threads: int = 0
 
 
 CASES = {
@@ -183,6 +190,9 @@ CASES = {
     f"{n:,} MRs": Case(mrs=n) for n in (10, 1000, 100000)
 } | {
     f"{n} guests": Case(guests=n) for n in (2, 4)
+} | {
+    f"life of {n:,} QPs, {threads} thread{'s' * (threads > 1)}": Case(qps=n, threads=threads)
+    for n in (1000, 10000) for threads in (1, 4)
 }
 
 
@@ -254,6 +264,18 @@ def all_to_all(lab: Lab, one: Traffic, name: str, case: Case, args) -> list[dict
     return [entry_of(name, size, samples) for size, samples in found.items()]
 
 
+def life(lab: Lab, name: str, case: Case, args) -> dict:
+    """The row of a case with threads: microseconds per QP of each of STEPS, medians."""
+    samples = []
+    for _round in range(args.rounds):
+        done = lab["a"].run([LIFE, str(case.qps), str(case.threads)], timeout=PATIENCE)
+        samples.append(json.loads(done.out))
+        if samples[-1]["rts"] != case.qps:
+            raise LabError(f"{name}: not all QPs are connected\n{done.describe()}")
+    return {"case": name, "qps": case.qps, "threads": case.threads, "samples": samples,
+            **{step: statistics.median(s[step] for s in samples) for step in STEPS}}
+
+
 def measure(lab: Lab, cases: dict[str, Case], args, way) -> list[dict]:
     """Measure each of CASES, by WAY, one of the two above, against one QP."""
     rows = []
@@ -292,15 +314,27 @@ def verdict(row: dict) -> str:
     return f"  (aim {AIM}: {'reached' if row['ratio'] >= AIM else 'MISSED'})"
 
 
+LIFE_HEAD = f"{'us per QP':32}" + "".join(f" {step:>10}" for step in STEPS) + f" {'all':>10}"
+
+
+def life_line(row: dict) -> str:
+    """A row of the table below LIFE_HEAD."""
+    times = [row[step] for step in STEPS]
+    return f"{row['case']:32}" + "".join(f" {time:>10,.1f}" for time in (*times, sum(times)))
+
+
 def compare(args, names: list[str]) -> int:
     """Measure the cases of these NAMES, print the table, put it into build/bench.json;
     the exit status."""
     cases = {name: CASES[name] for name in names}
-    seconds = sum(len(c.active) for c in cases.values()) * len(SIZES) * 2 * args.rounds
-    say(f"about {seconds * (args.seconds + 2) / 60 + 2:.0f} minutes")
-    rows, links = [], []
+    lives = {n: c for n, c in cases.items() if c.threads}
+    phases = sum(len(c.active) for n, c in cases.items() if n not in lives)
+    seconds = phases * len(SIZES) * 2 * args.rounds * (args.seconds + 2)
+    seconds += sum(c.qps for c in lives.values()) * args.rounds / 500
+    say(f"about {seconds / 60 + 2:.0f} minutes")
+    rows, links, lived = [], [], []
     for way, wanted, guests in (
-        (two_guests, {n: c for n, c in cases.items() if not c.guests}, 2),
+        (two_guests, {n: c for n, c in cases.items() if not c.guests and n not in lives}, 2),
         (all_to_all, {n: c for n, c in cases.items() if c.guests}, 4),
     ):
         if wanted:
@@ -310,17 +344,26 @@ def compare(args, names: list[str]) -> int:
                 links.append(lab.state["link"])
                 found = measure(lab, wanted, args, way)
                 rows += one_qp(found) + found
-    print(f"\n{HEAD}")
-    for row in rows:
-        print(line(row))
-    print("", *memory_lines(rows), sep="\n")
+    if lives:
+        with Lab.up(NAME, nics(["qhca"], args.property), Options(smp=args.smp, tied=True),
+                    progress=say, replace=True) as lab:
+            accel = lab.state["accel"]
+            links.append(lab.state["link"])
+            for name, case in lives.items():
+                lived.append(life(lab, name, case, args))
+                say(life_line(lived[-1]))
+    if rows:
+        print("", HEAD, *map(line, rows), "", *memory_lines(rows), sep="\n")
+    if lived:
+        print("", LIFE_HEAD, *map(life_line, lived), "", sep="\n")
     print(f"guests run under {accel}, {os.cpu_count()} CPUs, link {' and '.join(links)}"
-          f"{given(args.property)};\neach figure is the median of {args.rounds} rounds, in which one QP of the same guests "
-          "was measured just before")
+          f"{given(args.property)};\neach figure is the median of {args.rounds} rounds, in "
+          "which one QP of the same guests was measured just before")
     target = results.keep("scale", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links, "properties": args.property,
-        "results": rows,
+        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links,
+        "properties": args.property,
+        "results": rows, "lives": lived,
     })  # fmt: skip
     print(target)
     return int(args.strict and any("MISSED" in verdict(row) for row in rows))
