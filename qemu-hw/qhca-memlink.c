@@ -123,6 +123,8 @@ struct QhcaMemlink {
     bool stale;                 /* one of them was removed */
     uint64_t shared;            /* their sizes */
     RAMBlockNotifier removed;
+    Notifier polled;
+    bool allowed;               /* the engine may use links */
     bool told;                  /* that we cannot listen */
     int direct;                 /* no IOMMU: 1, there is one: 0, unknown: -1 */
 };
@@ -421,7 +423,29 @@ static bool qhca_memlink_wanted(QhcaState *s)
 void qhca_memlink_update(QhcaState *s)
 {
     if (s->memlink) {
-        qhca_memlinks_allow(s->engine, qhca_memlink_wanted(s));
+        s->memlink->allowed = qhca_memlink_wanted(s);
+        qhca_memlinks_allow(s->engine, s->memlink->allowed);
+    }
+}
+
+/*
+ * Called before and after each wait of the main loop: the net core does not
+ * report that a filter was put on the netdev or removed from it.  Interrupts
+ * are left to a BH.  They may unplug adapters, and so remove notifiers from the
+ * list that is being walked.
+ */
+static void qhca_memlink_polled(Notifier *n, void *data)
+{
+    QhcaMemlink *m = container_of(n, QhcaMemlink, polled);
+    QhcaState *s = m->s;
+
+    /* If a call of the engine is in progress: when it ends. */
+    if (unlikely(qhca_memlink_wanted(s) != m->allowed) && qhca_enter(s)) {
+        qhca_memlink_update(s);
+        s->in_engine = false;
+        if (s->any_raised) {
+            qhca_later(s);
+        }
     }
 }
 
@@ -1096,7 +1120,6 @@ static void qhca_memlink_scan(void *opaque)
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
     qhca_memlink_attach_all(m);
     qhca_memlink_reap(m);
-    /* This also finds out whether something has begun to observe the wire. */
     object_unref(OBJECT(s));
 }
 
@@ -1141,6 +1164,8 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     }
     m->removed.ram_block_removed = qhca_memlink_block_removed;
     ram_block_notifier_add(&m->removed);
+    m->polled.notify = qhca_memlink_polled;
+    main_loop_poll_add_notifier(&m->polled);
     m->reap = qemu_bh_new(qhca_memlink_reap, m);
     m->scan = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_memlink_scan, m);
     timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
@@ -1162,6 +1187,7 @@ void qhca_memlink_exit(QhcaState *s)
     }
     timer_free(m->scan);
     m->scan = NULL;
+    main_loop_poll_remove_notifier(&m->polled);
     qhca_memlink_unlisten(m);
     ram_block_notifier_remove(&m->removed);
     qhca_memlink_share_none(m);

@@ -8,7 +8,6 @@ the host's time of the last write, to within some milliseconds.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 from pathlib import Path
@@ -41,12 +40,6 @@ def start(lab) -> None:
                     "queue": "rx" if several else "all",
                 },
             )
-            if guest.state.get("memlink"):
-                # A query makes an adapter notice that its wire is captured and
-                # leave its memory links, as do its peers. Without observers it
-                # cannot be queried, and takes a second.
-                with contextlib.suppress(LabError):
-                    qmp.command("qhca-inspect", {"object": "device"})
         points[guest.name] = str(path)
     lab.state["capture"] = points
     lab.save()

@@ -224,10 +224,6 @@ class Route:
         until(quiet, "packets on the link")
         return self
 
-    def down(self) -> None:
-        """Run until only the wire is used: WRITE and ACK, both ways."""
-        until(lambda: self.there_and_back() == 4, "packets on the wire")
-
 
 def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW, flags: int = 0) -> int:
     """A memory file."""
