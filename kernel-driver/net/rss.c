@@ -280,11 +280,12 @@ int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
  */
 int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn)
 {
-	struct qhca_rss_qp *qp = &priv->ch[i].direct;
+	struct qhca_rss_qp *qp;
 	int err = 0;
 
 	if (i >= priv->num_ch)
 		return -EINVAL;
+	qp = &priv->ch[i].direct;
 	if (!qp->made)
 		err = rss_make_qp(priv, &priv->rss, &i, 1, 0, qp);
 	if (!err)
