@@ -156,7 +156,6 @@ static void shaper_prune(struct qhca_netdev *priv, bool all)
 	struct shaper_obj *obj = priv->shapers->obj;
 	bool more;
 	u32 i;
-	int err;
 
 	do {
 		more = false;
@@ -164,13 +163,9 @@ static void shaper_prune(struct qhca_netdev *priv, bool all)
 			if (!obj[i].made || shaper_has_members(priv, i) ||
 			    (!all && shape_wanted(priv, i)))
 				continue;
-			err = qhca_aq_destroy(priv->dev,
-					      QHCA_CMD_DESTROY_SHAPER,
-					      obj[i].num);
-			if (err && err != -EIO)
-				netdev_warn(priv->netdev,
-					    "shaper %u not destroyed: %d\n",
-					    obj[i].num, err);
+			qhca_aq_destroy_sure(priv->dev,
+					     QHCA_CMD_DESTROY_SHAPER,
+					     obj[i].num);
 			obj[i].made = false;
 			obj[i].num = QHCA_SHAPER_NONE;
 			more = true;
