@@ -7,11 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
-from labs import PATIENCE, run_pair
+from labs import PATIENCE, TOP, run_pair
 from qhca_lab import LabError, kernels
 
 FAULTS = "/sys/kernel/debug"
 FAIL_EACH = Path(__file__).with_name("scripts") / "fail-each"
+
+
+# The driver's KUnit suites.
+SUITES = sorted(name for path in (TOP / "kernel-driver/kunit").glob("*_kunit.c")
+                for name in re.findall(r'\.name = "(qhca_\w+)"', path.read_text()))
 
 
 def not_built():
@@ -85,7 +90,7 @@ def test_kunit(debug_pair):
 
 
 def kunit_passed(a):
-    for suite in ("qhca_buf_table", "qhca_cq_ring", "qhca_qp_attr", "qhca_wqe"):
+    for suite in SUITES:
         told = a.run(f"cat {FAULTS}/kunit/{suite}/results").out
         assert re.search(rf"^ok \d+ {suite}", told, re.M) and "not ok" not in told, told
 
