@@ -133,17 +133,104 @@ NET = {
     "mtu": ("", "ip link set $NETDEV mtu 4000", "ip link set $NETDEV mtu 1500", 1),
     "split": ("", "ethtool -G $NETDEV tcp-data-split on",
               "ethtool -G $NETDEV tcp-data-split off", 20),
+    "rings": ("", "ethtool -G $NETDEV rx 128 tx 128", "ethtool -G $NETDEV rx 64 tx 64", 20),
+    # The first filter to a queue also needs a QP for that.
+    "filter": ("ethtool -L $NETDEV combined 2",
+               "ethtool -N $NETDEV flow-type udp4 dst-port 7 action 1 loc 5",
+               "ethtool -N $NETDEV delete 5", 1),
+    "table": ("ethtool -L $NETDEV combined 2", "ethtool -X $NETDEV equal 1",
+              "ethtool -X $NETDEV default", 1),
+    # The lowest ID that is free; the default context has 0.
+    "context": ("", "ethtool -X $NETDEV context new equal 1", "ethtool -X $NETDEV context 1 delete",
+                1),
+    # The new plan, and a copy of the old one.
+    "limit": ("", "echo 100 >/sys/class/net/$NETDEV/queues/tx-0/tx_maxrate",
+              "echo 0 >/sys/class/net/$NETDEV/queues/tx-0/tx_maxrate", 2),
+    "xdp": ("", "ip link set $NETDEV xdpdrv obj XDP sec xdp", "ip link set $NETDEV xdpdrv off", 20),
 }
 
 
 @pytest.mark.parametrize("what", NET)
-def test_failed_allocations_of_the_net_device(failing, what):
+def test_failed_allocations_of_the_net_device(failing, progs, what):
     before, command, undo, least = NET[what]
     failing.run(f"{SMALL}; {before}")
     try:
+        command = command.replace("XDP", progs.path("xdp.bpf.o"))
         assert fail_each(failing, command, undo) >= least
     finally:
         failing.run("ip link set $NETDEV up; ethtool -G $NETDEV rx 1024 tx 1024; qhca-net")
+    leaves_nothing(failing)
+
+
+def test_failed_allocations_of_kernel_objects(failing):
+    """Objects of kernel users: an error when one is created, and no trace of the others. The
+    program insmod also allocates, but not by the driver."""
+    module = f"{failing.build}/guest-modules/verbs_objects.ko"
+    assert fail_each(failing, f"insmod {module} netdev=$NETDEV", "rmmod verbs_objects") >= 50
+    leaves_nothing(failing)
+
+
+def test_failed_allocations_of_a_probe(failing):
+    """qhca.ko binds to the adapter, or does not, with the same error, and then binds."""
+    pci, driver = failing.pci, "/sys/bus/pci/drivers/qhca"
+    failing.run(f"rmmod qhca_ib && echo {pci} >{driver}/unbind")
+    try:
+        assert fail_each(failing, f"echo {pci} >{driver}/bind", f"echo {pci} >{driver}/unbind") >= 100
+    finally:
+        failing.run(f"[ -d {driver}/{pci} ] || echo {pci} >{driver}/bind")
+    leaves_nothing(failing)
+
+
+def test_failed_allocations_of_the_rdma_device(failing):
+    """The same for qhca_ib.ko. The net device, which is below it, stays."""
+    driver = "/sys/bus/auxiliary/drivers/qhca_ib.rdma"
+    (device,) = failing.run(f"basename -a {driver}/qhca.ib.*").out.split()
+    failing.run(f"echo {device} >{driver}/unbind")
+    try:
+        assert fail_each(failing, f"echo {device} >{driver}/bind",
+                         f"echo {device} >{driver}/unbind") >= 50
+    finally:
+        failing.run(f"[ -e {driver}/{device} ] || echo {device} >{driver}/bind")
+    leaves_nothing(failing)
+
+
+# How the adapter is reset, and what is to be done before and after.
+RESETS = {
+    # It stays off if the driver cannot start it; the next reset starts it.
+    "function": ("echo 1 >/sys/bus/pci/devices/PCI/reset", "true"),
+    # It is dead, and stays so until an attempt succeeds.
+    "recovery": ("devlink health recover pci/PCI reporter device",
+                 "devlink health test pci/PCI reporter device; until devlink health show pci/PCI "
+                 "reporter device | grep -q 'state error'; do sleep 0.1; done"),
+}
+
+
+@pytest.mark.parametrize("what", RESETS)
+def test_failed_allocations_of_a_reset(failing, what):
+    """A net device that is up gets its queues back, and filters and contexts, or the adapter
+    does not start, and another attempt succeeds."""
+    command, undo = (text.replace("PCI", failing.pci) for text in RESETS[what])
+    # without the RDMA device, which the test above has, and which takes longest
+    failing.run(f"rmmod qhca_ib && {SMALL} && ethtool -X $NETDEV context new equal 1 && "
+                "ethtool -N $NETDEV flow-type udp4 dst-port 7 context 1 loc 5")
+    with failing.health_set("device", auto_recover=False):
+        failing.run(undo)
+        assert fail_each(failing, command, undo) >= 50
+        failing.run(command)
+    failing.run("ethtool -n $NETDEV | grep -q 'Direct to RSS Context 1' && "
+                "ethtool -N $NETDEV delete 5 && ethtool -X $NETDEV context 1 delete")
+    leaves_nothing(failing)
+
+
+def leaves_nothing(guest):
+    """The driver is unloaded: nothing that it has allocated remains. Then it is loaded again."""
+    guest.run("qhca-unload")
+    try:
+        assert not leaked(guest)
+    finally:
+        guest.run(f"echo clear >{FAULTS}/kmemleak")
+        guest.load_driver()
+        guest.setup_nic()
 
 
 def leaked(guest):
