@@ -101,6 +101,9 @@ static void tx_fill_segs(struct qhca_eth_wqe *wqe,
 	}
 }
 
+/* IPv6 extension headers in a large send */
+#define TX_EXT_MAX	8
+
 #define TX_GSO_IPXIP	(SKB_GSO_IPXIP4 | SKB_GSO_IPXIP6)
 
 /* The types of tunnel that the device distinguishes. */
@@ -243,6 +246,45 @@ static bool tx_tunnel_ok(const struct sk_buff *skb)
 }
 
 /*
+ * Does the device find what follows the IP header @ip at byte @at of the frame?
+ * It follows a limited number of IPv6 extension headers, of these types.
+ */
+static bool tx_ext_ok(const struct sk_buff *skb, const void *ip, int at)
+{
+	const struct ipv6hdr *ip6 = ip;
+	const struct ipv6_opt_hdr *ext;
+	struct ipv6_opt_hdr copy;
+	u8 proto;
+	int n;
+
+	if (ip6->version != 6)
+		return true;
+	proto = ip6->nexthdr;
+	at += sizeof(*ip6);
+	for (n = 0; ipv6_ext_hdr(proto); n++) {
+		if (n == TX_EXT_MAX ||
+		    (proto != NEXTHDR_HOP && proto != NEXTHDR_ROUTING &&
+		     proto != NEXTHDR_DEST))
+			return false;
+		ext = skb_header_pointer(skb, at, sizeof(copy), &copy);
+		if (!ext)
+			return false;
+		proto = ext->nexthdr;
+		at += ipv6_optlen(ext);
+	}
+	return true;
+}
+
+static bool tx_l3_ok(const struct sk_buff *skb)
+{
+	return tx_ext_ok(skb, skb_network_header(skb),
+			 skb_network_offset(skb)) &&
+	       (!tx_tunnel(skb) ||
+		tx_ext_ok(skb, skb_inner_network_header(skb),
+			  skb_inner_network_offset(skb)));
+}
+
+/*
  * The device finds IP behind Ethernet and at most one 802.1Q tag. An outer tag
  * of another type is part of the frame, or becomes it.
  */
@@ -261,7 +303,8 @@ netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features)
 {
-	if (skb_is_gso(skb) && (!tx_l2_ok(skb) || !tx_tunnel_ok(skb) ||
+	if (skb_is_gso(skb) && (!tx_l2_ok(skb) || !tx_l3_ok(skb) ||
+				!tx_tunnel_ok(skb) ||
 				tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX))
 		features &= ~NETIF_F_GSO_MASK;
 	return vlan_features_check(skb, features);

@@ -331,6 +331,63 @@ def test_tcp_segmentation(pair, family, mtu):
     assert b.run(errors).out == bad, "checksum errors at the receiver"
 
 
+LARGE = """
+import socket, struct
+exts, payload = {exts}, bytes(3000)
+src, dst = (socket.inet_pton(socket.AF_INET6, ip) for ip in ({src!r}, {dst!r}))
+mac = lambda text: bytes.fromhex(text.replace(":", ""))
+length = struct.pack(">I", 20 + len(payload))
+pseudo = struct.unpack(">18H", src + dst + length) + (6,)
+check = sum(pseudo)
+check = (check & 0xFFFF) + (check >> 16)
+check = (check & 0xFFFF) + (check >> 16)
+types = [60] * exts + [6]               # destination options, TCP
+frame = mac({dst_mac!r}) + mac({src_mac!r}) + b"\\x86\\xdd"
+frame += struct.pack(">IHBB", 6 << 28, 8 * exts + 20 + len(payload), types[0], 64) + src + dst
+for n in range(exts):
+    frame += bytes([types[n + 1], 0, 1, 4, 0, 0, 0, 0])     # PadN
+start = len(frame)
+frame += struct.pack(">HHIIBBHHH", 7401, 7402, 1, 1, 5 << 4, 0x10, 1000, check, 0) + payload
+# struct virtio_net_hdr: NEEDS_CSUM, GSO_TCPV6
+head = struct.pack("=BBHHHH", 1, 4, start + 20, 1000, start, 16)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+s.setsockopt(263, 15, 1)                # SOL_PACKET, PACKET_VNET_HDR
+s.bind(({dev!r}, 0x86dd))
+s.send(head + frame)
+"""
+LARGE_GOT = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x86dd))
+s.bind(({dev!r}, 0x86dd))
+s.settimeout(60)
+at, got = 54 + 8 * {exts}, 0
+print("ready", flush=True)
+while got < 3000:
+    frame, where = s.recvfrom(65536)
+    if where[2] != socket.PACKET_OUTGOING and frame[at:at + 4] == bytes.fromhex("1ce91cea"):
+        got += int.from_bytes(frame[18:20], "big") - 8 * {exts} - 20
+print(got, flush=True)
+"""
+
+
+@pytest.mark.long("headers that no socket can request; streams are in the gate")
+@pytest.mark.parametrize("exts,large", [(8, 1), (9, 0)])
+def test_segmentation_behind_extension_headers(pair, exts, large):
+    """The device follows eight IPv6 extension headers: behind more, the kernel segments."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    ping(pair)
+    macs = [g.run("cat /sys/class/net/$NETDEV/address").out.strip() for g in pair]
+    job = b.start(Python(LARGE_GOT.format(dev=b.netdev, exts=exts)))
+    job.wait_for("ready")
+    before = [a.ethtool_stat(n) for n in ("drv_tx_large", "eth_tx_errors")]
+    a.run(Python(LARGE.format(dev=a.netdev, exts=exts, src=a.ip6, dst=b.ip6, src_mac=macs[0],
+                              dst_mac=macs[1])))
+    assert job.wait(90).out.split() == ["ready", "3000"]
+    after = [a.ethtool_stat(n) for n in ("drv_tx_large", "eth_tx_errors")]
+    assert after == [before[0] + large, before[1]]
+
+
 @pytest.mark.parametrize("family,tagged", [
     (4, False), (6, True),
     pytest.param(6, False, marks=pytest.mark.long("IPv6 in a VLAN is in the gate")),
