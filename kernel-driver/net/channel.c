@@ -89,6 +89,7 @@ void qhca_channel_enable(struct qhca_channel *ch)
 {
 	struct net_device *netdev = ch->priv->netdev;
 
+	qhca_dim_start(ch);
 	qhca_napi_enable(&ch->napi);
 	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_RX,
 			     &ch->napi);

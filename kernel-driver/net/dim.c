@@ -20,7 +20,10 @@ static void dim_set(struct qhca_coalesce *c, struct dim_cq_moder m)
 	c->usec = m.usec;
 }
 
-/* Current moderation @c of the receive CQ; a fixed one is left unchanged. */
+/*
+ * Current moderation @c of the receive CQ; a fixed one is left unchanged. The
+ * algorithm is stopped, except in its own work item: it waits for that.
+ */
 void qhca_dim_rx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
 {
 	dim_set(c, net_dim_get_rx_moderation(DIM_MODE, ch->rx_dim.profile_ix));
@@ -31,14 +34,10 @@ void qhca_dim_tx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
 	dim_set(c, net_dim_get_tx_moderation(DIM_MODE, ch->tx_dim.profile_ix));
 }
 
-/*
- * A moderation that has become fixed stays: setting it first disables adaptive
- * moderation, and then waits for this work item.
- */
 static void dim_apply(struct dim *dim, struct qhca_net_cq *cq,
 		      const struct qhca_coalesce *c)
 {
-	if (c->adaptive && qhca_net_cq_moderate(cq, c))
+	if (qhca_net_cq_moderate(cq, c))
 		netdev_dbg(cq->ch->priv->netdev, "channel %u not moderated\n",
 			   cq->ch->index);
 	dim->state = DIM_START_MEASURE;
@@ -48,10 +47,7 @@ static void dim_rx_work(struct work_struct *work)
 {
 	struct qhca_channel *ch = container_of(work, struct qhca_channel,
 					       rx_dim.work);
-	struct qhca_coalesce c = {
-		.adaptive = READ_ONCE(ch->priv->params.rx_coalesce[ch->index]
-				      .adaptive),
-	};
+	struct qhca_coalesce c = { .adaptive = true };
 
 	qhca_dim_rx_now(ch, &c);
 	dim_apply(&ch->rx_dim, &ch->rx->cq, &c);
@@ -61,10 +57,7 @@ static void dim_tx_work(struct work_struct *work)
 {
 	struct qhca_channel *ch = container_of(work, struct qhca_channel,
 					       tx_dim.work);
-	struct qhca_coalesce c = {
-		.adaptive = READ_ONCE(ch->priv->params.tx_coalesce[ch->index]
-				      .adaptive),
-	};
+	struct qhca_coalesce c = { .adaptive = true };
 
 	qhca_dim_tx_now(ch, &c);
 	dim_apply(&ch->tx_dim, &ch->tx->cq, &c);
@@ -81,6 +74,29 @@ void qhca_dim_init(struct qhca_channel *ch)
 	INIT_WORK(&ch->tx_dim.work, dim_tx_work);
 }
 
+/*
+ * Run the algorithm from now on, for moderation that is adaptive. NAPI is off,
+ * or the algorithm was stopped. Under qhca_netdev_lock(), as all but NAPI and
+ * the work items.
+ */
+void qhca_dim_start(struct qhca_channel *ch)
+{
+	const struct qhca_net_params *p = &ch->priv->params;
+
+	WRITE_ONCE(ch->rx_adaptive, p->rx_coalesce[ch->index].adaptive);
+	WRITE_ONCE(ch->tx_adaptive, p->tx_coalesce[ch->index].adaptive);
+}
+
+/*
+ * NAPI runs the algorithm no more, except for a poll that is under way: after
+ * synchronize_net() qhca_dim_cancel() ends the rest.
+ */
+void qhca_dim_stop(struct qhca_channel *ch)
+{
+	WRITE_ONCE(ch->rx_adaptive, false);
+	WRITE_ONCE(ch->tx_adaptive, false);
+}
+
 static void dim_cancel(struct dim *dim)
 {
 	/* a work item that did not run leaves this undone */
@@ -89,8 +105,8 @@ static void dim_cancel(struct dim *dim)
 }
 
 /*
- * After this returns, no work item runs, and none will if NAPI is off or the
- * moderation is fixed. Sleeps.
+ * After this returns, no work item runs, and none will: NAPI is off, or the
+ * algorithm was stopped. Sleeps.
  */
 void qhca_dim_cancel(struct qhca_channel *ch)
 {
@@ -113,13 +129,11 @@ static void dim_look(struct dim *dim, const struct qhca_net_cq *cq, u64 packets,
  */
 void qhca_dim_poll(struct qhca_channel *ch)
 {
-	const struct qhca_net_params *p = &ch->priv->params;
-
-	if (READ_ONCE(p->rx_coalesce[ch->index].adaptive) && ch->rx->made)
+	if (READ_ONCE(ch->rx_adaptive) && ch->rx->made)
 		dim_look(&ch->rx_dim, &ch->rx->cq,
 			 u64_stats_read(&ch->rx->stats->packets),
 			 u64_stats_read(&ch->rx->stats->bytes));
-	if (READ_ONCE(p->tx_coalesce[ch->index].adaptive))
+	if (READ_ONCE(ch->tx_adaptive))
 		dim_look(&ch->tx_dim, &ch->tx->cq,
 			 u64_stats_read(&ch->tx->stats->packets),
 			 u64_stats_read(&ch->tx->stats->bytes));

@@ -35,22 +35,61 @@ static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
 	}
 	to->usec = usecs;
 	to->count = frames;
-	WRITE_ONCE(to->adaptive, adaptive);
+	to->adaptive = adaptive;
 	return 0;
 }
 
-/* Set the moderation of the CQs of @ch in the device. 0 or an error. */
+/*
+ * Set the moderation of the CQs of @ch in the device. The algorithm was stopped.
+ * 0 or an error.
+ */
 static int coalesce_tell(struct qhca_channel *ch)
 {
 	struct qhca_coalesce rx = ch->priv->params.rx_coalesce[ch->index];
 	struct qhca_coalesce tx = ch->priv->params.tx_coalesce[ch->index];
 	int err;
 
-	qhca_dim_cancel(ch);
 	qhca_dim_rx_now(ch, &rx);
 	qhca_dim_tx_now(ch, &tx);
 	err = qhca_net_cq_moderate(&ch->rx->cq, &rx);
 	return err ?: qhca_net_cq_moderate(&ch->tx->cq, &tx);
+}
+
+/* The same for channels @from to before @to, until one fails. */
+static int coalesce_tell_all(struct qhca_netdev *priv, u32 from, u32 to)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = from; i < to && !err; i++)
+		err = coalesce_tell(&priv->ch[i]);
+	return err;
+}
+
+/*
+ * Change that of channels @from to before @to, which are up, from @old, without
+ * the algorithm: it would change it at the same time. 0 or an error.
+ */
+static int coalesce_apply(struct qhca_netdev *priv, u32 from, u32 to,
+			  const struct qhca_net_params *old)
+{
+	u32 i;
+	int err;
+
+	for (i = from; i < to; i++)
+		qhca_dim_stop(&priv->ch[i]);
+	synchronize_net();
+	for (i = from; i < to; i++)
+		qhca_dim_cancel(&priv->ch[i]);
+	err = coalesce_tell_all(priv, from, to);
+	if (err) {
+		priv->params = *old;
+		/* a device that refuses this too is dead */
+		coalesce_tell_all(priv, from, to);
+	}
+	for (i = from; i < to; i++)
+		qhca_dim_start(&priv->ch[i]);
+	return err;
 }
 
 /* Set that of queues @from to before @to. 0 or an error: then nothing changes. */
@@ -73,14 +112,10 @@ static int coalesce_set(struct qhca_netdev *priv, u32 from, u32 to,
 					    c->use_adaptive_tx_coalesce,
 					    extack);
 	}
-	for (i = from; i < min(to, priv->num_ch) && priv->up && !err; i++)
-		err = coalesce_tell(&priv->ch[i]);
-	if (!err)
-		return 0;
-	*p = old;
-	/* a device that refuses this too is dead */
-	for (i = from; i < min(to, priv->num_ch) && priv->up; i++)
-		coalesce_tell(&priv->ch[i]);
+	if (err)
+		*p = old;
+	else if (priv->up)
+		err = coalesce_apply(priv, from, min(to, priv->num_ch), &old);
 	return err;
 }
 

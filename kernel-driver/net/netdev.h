@@ -340,6 +340,8 @@ struct qhca_rx_queue {
  * @sqn: that of the send queue, or QHCA_ETH_SQ_NONE; the same
  * @rx_dim: adaptive moderation of the receive queue
  * @tx_dim: the same for the send queue
+ * @rx_adaptive: NAPI runs it; written under qhca_netdev_lock()
+ * @tx_adaptive: the same for the send queue
  * @direct: RSS QP over this receive queue alone, created on demand
  * @index: its index, and that of its queues
  * @vector: completion vector; channels share them if there are more channels
@@ -356,6 +358,8 @@ struct qhca_channel {
 	u32 sqn;
 	struct dim rx_dim;
 	struct dim tx_dim;
+	bool rx_adaptive;
+	bool tx_adaptive;
 	struct qhca_rss_qp direct;
 	u16 index;
 	u16 vector;
