@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from contract import CONST, decode  # noqa: E402
-from labs import PATIENCE, run_pair  # noqa: E402
+from labs import PATIENCE, Python, run_pair  # noqa: E402
 from qhca_lab.record import Recording  # noqa: E402
 from test_capture import tshark  # noqa: E402
 from timeline import Trace  # noqa: E402
@@ -232,13 +232,14 @@ def test_06_pages_stay_under_pressure(pair, progs):
     assert last["moved"] == 3000
 
 
-def umem(guest, qpn):
-    """What the driver of the QP's device keeps of the SQ's memory (debugfs):
-    its fields, and the (address, length) of each SG entry."""
-    text = guest.run(f"cat /sys/kernel/debug/qhca/{guest.pci}/qps/{qpn}").out
-    sq = re.search(r"^sq:?\n((?:[ \t]+.*\n?)+)", text, re.M)
-    assert sq, text
-    rows = re.findall(r"^\s+(\w+):\s*(.*)$", sq.group(1), re.M)
+def umem(guest, number, queue="sq"):
+    """What the driver keeps of the memory of a queue of the QP, CQ or SRQ (debugfs): its
+    fields, and the (address, length) of each SG entry."""
+    kind = "qp" if queue in ("sq", "rq") else queue
+    text = guest.run(f"cat /sys/kernel/debug/qhca/{guest.pci}/{kind}s/{number}").out
+    part = re.search(rf"^{queue}:?\n((?:[ \t]+.*\n?)+)", text, re.M)
+    assert part, text
+    rows = re.findall(r"^\s+(\w+):\s*(.*)$", part.group(1), re.M)
     sg = [tuple(int(part, 0) for part in value.split(" + "))
           for name, value in rows if name == "sg"]
     return {name: value for name, value in rows if name != "sg"}, sg
@@ -255,6 +256,47 @@ def test_07_umem_records_the_memory(pair, progs, scatter):
         assert int(fields["sg_entries"], 0) == len(sg)
         pages = [(addr + at) >> 12 for addr, size in sg for at in range(0, size, PAGE)]
         assert pages == first["pfns"]
+
+
+def pagemap(guest, pid, address, length):
+    """Page frame numbers of memory of a process."""
+    return [int(n) for n in guest.run(Python(f"""
+import struct
+with open("/proc/{pid}/pagemap", "rb") as file:
+    file.seek({address} // {PAGE} * 8)
+    data = file.read({length} // {PAGE} * 8)
+print(*[n & (1 << 55) - 1 for (n,) in struct.iter_unpack("<Q", data)])
+""")).out.split()]
+
+
+def test_07_all_four_queues_are_pinned(pair, progs):
+    """SQ, RQ, CQ and SRQ: the process, the kernel and the device have the same pages, also after
+    the kernel has moved all that it may. The device is asked from outside."""
+    a = pair.a
+    with open_qbuf(pair, progs, "--depth 1024 --scatter") as (first, qpc):
+        cq = pair.qmp("a", "qhca-inspect", object="cq", number=qpc.send_cqn)["look"]["raw"]
+        # the program's is the only one
+        [srqn] = a.run(f"ls /sys/kernel/debug/qhca/{a.pci}/srqs").out.split()
+        srq = pair.qmp("a", "qhca-inspect", object="srq", number=int(srqn))["look"]["raw"]
+        device = {
+            "sq": (qpc.qpn, qpc.sq), "rq": (qpc.qpn, qpc.rq),
+            "cq": (qpc.send_cqn, decode("qhca_cqc", bytes.fromhex(cq)).buf),
+            "srq": (srqn, decode("qhca_srqc", bytes.fromhex(srq)).buf),
+        }  # fmt: skip
+        pinned = 0
+        for moved in (False, True):
+            if moved:
+                make_room(a)
+            for queue, (number, buf) in device.items():
+                fields, sg = umem(a, number, queue)
+                length = int(fields["length"], 0)
+                assert length == sum(size for _, size in sg) and length % PAGE == 0
+                pages = [addr + at >> 12 for addr, size in sg for at in range(0, size, PAGE)]
+                seen = frames(pair, a, buf)
+                assert seen and seen == pages[:len(seen)], queue
+                assert pages == pagemap(a, first["pid"], int(fields["va"], 0), length), queue
+                pinned += length * (not moved)
+        assert first["pin_grew_kib"] >= pinned // 1024
 
 
 def test_08_dma_address_is_not_the_virtual_one(pair, progs):
