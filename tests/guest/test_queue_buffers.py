@@ -22,6 +22,8 @@ from contract import CONST, decode  # noqa: E402
 from labs import PATIENCE, Python, run_pair  # noqa: E402
 from qhca_lab.record import Recording  # noqa: E402
 from test_capture import tshark  # noqa: E402
+from test_dmabuf import run_script  # noqa: E402
+from test_pingpong import pingpong  # noqa: E402
 from timeline import Trace  # noqa: E402
 
 PAGE = 4096
@@ -531,12 +533,28 @@ def test_23_peer_comes_from_the_qpc(pair, progs, tmp_path):
 
 
 def test_24_bad_qpn(pair, progs):
-    """A doorbell for no QP is counted, and nothing else happens to anyone; an IOVA
-    that is not mapped: test_faults."""
+    """A doorbell for no QP is counted, and nothing else happens to anyone."""
     before = pair.a.ethtool_stat("db_bad_object")
     out = json.loads(pair.a.run(f"{progs.path('badinput')} bad_qpn").out)
     assert pair.a.ethtool_stat("db_bad_object") == before + 1
     assert out["local"] == 0 and out["bystander"] == 1
+
+
+@pytest.mark.expects_dmesg
+@pytest.mark.long("a boot: the kernel reports each fault; tests/device/test_iommu is in the gate")
+@pytest.mark.parametrize("what", ["data", "ring"])
+def test_24_unmapped_iova(iommu_pair, modules, what):
+    """The IOMMU blocks an access: this QP fails with a clear error, the others go on."""
+    a = iommu_pair.a
+    before = a.ethtool_stat("dma_errors")
+    a.run(f"insmod {modules('iommu_unmap')} pci={a.pci}")
+    try:
+        iova = run_script(a, "unmapped", what).out.split()[0]
+    finally:
+        a.run("rmmod iommu_unmap")
+    assert a.ethtool_stat("dma_errors") > before
+    a.wait_for(f"dmesg | grep -q 'DMAR: .*DMA Read.* fault addr {iova} '")
+    pingpong(iommu_pair.b, a, "ibv_rc_pingpong", "-n 100")
 
 
 def test_25_swim_lanes(pair, progs, tmp_path):
