@@ -19,8 +19,11 @@ from test_fault_injection import faults
 RETRIES = 7
 
 
+RETRY = "rds_ib_retry_count={}"
+
+
 @contextlib.contextmanager
-def rds(*guests, transport="rds_rdma", parameters=f"rds_ib_retry_count={RETRIES}"):
+def rds(*guests, transport="rds_rdma", parameters=RETRY.format(RETRIES)):
     """RDS, freshly loaded."""
     try:
         for guest in guests:
@@ -129,10 +132,10 @@ def test_soft_roce_with_itself(rxe_pair, progs, modules):
 # ------------------------------------------------------------------- stress
 
 
-def stress(active, passive, progs, options, timeout=240):
+def stress(active, passive, progs, options, timeout=240, retries=RETRIES):
     """rdsstress: everything sent has arrived once, in order and correct."""
     program = progs.path("rdsstress")
-    with rds(active, passive):
+    with rds(active, passive, parameters=RETRY.format(retries)):
         before = {g: g.ethtool_stat("roce_tx_bytes") for g in (active, passive)
                   if g.nic == "qhca"}
         served, result = run_pair(passive, active, program,
@@ -167,6 +170,22 @@ def test_stress_modes(pair, progs):
     for mode, (reads, writes) in {1: (True, False), 2: (False, True)}.items():
         for counts in stress(pair.b, pair.a, progs, f"-T 1 -D 8192 -M {mode}"):
             assert (counts[4] > 0, counts[5] > 0) == (reads, writes)
+
+
+@pytest.mark.long("ten seconds without a link; a connection that fails is in the gate")
+def test_stress_without_a_link(pair, progs):
+    """A link that goes and comes back costs the connection and no message: RDS makes another one,
+    and sends again what was not acknowledged."""
+    def lost():
+        return sum(g.ethtool_stat("roce_retry_exceeded") for g in pair)
+
+    before = lost()
+    down = {"action": "link-down", "at": "packet", "qp-type": "rc", "nth": 300, "count": 1,
+            "time": 10_000_000_000}
+    with faults(pair, a=[down]) as listed:
+        stress(pair.a, pair.b, progs, WITHOUT_RDMA, timeout=400, retries=1)
+        assert listed("a")[0]["hits"] == 1
+    assert lost() > before
 
 
 @pytest.mark.long("between two of qhca it is in the gate")
