@@ -72,8 +72,8 @@ def test_payload_is_named(linked, program, options):
     after = memlinks(teller)[0]
     assert after["state"] == "up"
     size, count = (int(word) for word in re.findall(r"-[sn] (\d+)", options))
-    # 128 packets at most in each record.
-    least = count * size / 4096 / 128
+    # 256 packets at most in each record.
+    least = count * size / 4096 / 256
     assert after["named"] - before["named"] >= least
 
 
