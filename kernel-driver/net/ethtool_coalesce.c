@@ -40,7 +40,7 @@ static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
 }
 
 /*
- * Set the moderation of the CQs of @ch in the device. The algorithm was stopped.
+ * Set the moderation of the CQs of @ch in the device; the algorithm is stopped.
  * 0 or an error.
  */
 static int coalesce_tell(struct qhca_channel *ch)

@@ -406,7 +406,7 @@ static netdev_features_t qhca_netdev_fix_features(struct net_device *netdev,
 
 	if (!(features & NETIF_F_GRO))
 		features &= ~NETIF_F_GRO_HW;
-	/* what is merged has been checked; the core knows this of GRO_HW only */
+	/* what is merged was checked; the core knows that of GRO_HW only */
 	if (!(features & NETIF_F_RXCSUM))
 		features &= ~(NETIF_F_GRO_HW | NETIF_F_LRO);
 	if (features & NETIF_F_GRO_HW)

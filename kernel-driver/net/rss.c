@@ -106,7 +106,7 @@ static void rss_fill_hash(struct qhca_qpc *qpc, const struct qhca_rss_ctx *rss)
 	memcpy(qpc->rx_hash_key, rss->key, sizeof(qpc->rx_hash_key));
 }
 
-/* Create a table of @n entries: @base plus one of @queues each. 0 or an error. */
+/* Create a table of @n entries: @base plus one of @queues. 0 or an error. */
 static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
 			u32 base, u32 *rqtn)
 {
