@@ -5,9 +5,6 @@
  */
 #include <kunit/test.h>
 
-#ifndef __KERNEL__
-#include "kernel_user.h"
-#endif
 /* Included, not linked, as the driver exports nothing for tests. */
 #include "../net/ntuple_match.c"
 
