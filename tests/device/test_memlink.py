@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 from adapter import CAP_EXP, Adapter  # noqa: E402
 from layout import C  # noqa: E402
 from live import ACCESS  # noqa: E402
-from machine import TIMEOUT, Machine, until  # noqa: E402
+from machine import QEMU, TIMEOUT, Machine, until  # noqa: E402
 from memlink import (F_SEAL_GROW, F_SEAL_SHRINK, MARKER, ROCE, ROOM, SECOND,  # noqa: E402
                      SHARED, End, Lingering, Net, Peer, Route, sealed)
 from qhca_lab import capture  # noqa: E402
@@ -198,6 +199,77 @@ def test_break(pair, who):
     m = (pair.a if who == "sender" else pair.b).m
     look_for(pair, lambda: m.qmp("qhca-break-add", condition={"on": "packet", "psn": 0xABCDEF}),
              lambda: m.qmp("qhca-break-remove"))
+
+
+def next_stop(pair, m) -> dict:
+    """Run until @m stops; the event at which it did."""
+    def stopped() -> bool:
+        m.qmp("query-status")           # reads the events before its answer
+        return any(event["event"] == "QHCA_STOP" for event in m.events)
+
+    pair.net.until(stopped, "a stop")
+    event = m.wait_event("QHCA_STOP")["data"]["stop"]["look"]["event"]
+    pair.net.until(lambda: m.qmp("query-status")["status"] == "debug", "run state debug")
+    return event
+
+
+@pytest.mark.observe
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_stop_at_a_packet(pair, who):
+    """
+    A break at the first packet of a message that would have used the link, and steps to the
+    next ones: exact, and nothing is lost.
+    """
+    m = (pair.a if who == "sender" else pair.b).m
+    m.qmp("qhca-break-add", condition={
+        "on": "packet-out" if who == "sender" else "packet-in", "once": True})
+    before = pair.net.packets()
+    data = pair.post(WRITE, 5000)
+    psn = next_stop(pair, m)["psn"]
+    for i in (1, 2):
+        m.qmp("qhca-step", on="packet")
+        assert next_stop(pair, m)["psn"] == psn + i
+    assert not pair.a.cq.peek()
+    m.qmp("cont")
+    pair.check(WRITE, data)
+    # None was sent again. The acknowledge may already use the link.
+    assert pair.net.packets() - before in (5, 6)
+    assert pair.up().move(WRITE, 5000) == 0
+
+
+@pytest.mark.observe
+def test_recorded_machine(folder, tmp_path):
+    """It has no links, when it is recorded and when that is replayed: a recording does not
+    contain what a peer does."""
+    def links(*options: str) -> tuple[list[str], list]:
+        """The sockets in the folder, and the links that the adapter has."""
+        args = [str(QEMU), "-nodefaults", "-display", "none", "-machine", "q35", "-accel", "tcg",
+                "-m", "256M", *SHARED, "-S", "-qmp", "stdio", *options,
+                "-netdev", f"dgram,id=wire,local.type=unix,local.path={tmp_path}/wire,"
+                f"remote.type=unix,remote.path={tmp_path}/peer", "-device",
+                f"qhca,id=q,addr=4.0,netdev=wire,mac=02:00:00:00:00:01,memlink={folder}"]
+        with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as qemu:
+            def ask(execute: str, **arguments) -> dict:
+                qemu.stdin.write(json.dumps({"execute": execute, "arguments": arguments}) + "\n")
+                qemu.stdin.flush()
+                for line in qemu.stdout:
+                    if "event" not in (answer := json.loads(line)) and "QMP" not in answer:
+                        return answer["return"]
+                raise AssertionError("QEMU has ended")
+
+            ask("qmp_capabilities")
+            look = ask("qhca-inspect", object="device", device="q")["look"]
+            found = os.listdir(folder), look["memlinks"]
+            ask("quit")
+        for name in found[0]:
+            (folder / name).unlink()        # it stays when QEMU ends
+        return found
+
+    assert links() == (["020000000001"], [])
+    for mode in ("record", "replay"):
+        assert links("-icount", f"shift=0,rr={mode},rrfile={tmp_path}/rr", "-object",
+                     "filter-replay,id=replay,netdev=wire") == ([], [])
 
 
 def test_link_down(pair):
