@@ -71,17 +71,17 @@ class Bench:
     def files(self) -> int:
         return len(os.listdir(f"/proc/{self.m.process.pid}/fd"))
 
-    def start(self) -> None:
+    def start(self, psn: int = FIRST_PSN) -> None:
         self.adapter.memory = 0x1000000
         self.adapter.start()
-        self.connect()
+        self.connect(psn)
 
-    def connect(self) -> None:
+    def connect(self, psn: int = FIRST_PSN) -> None:
         """A QP with a large MR."""
         self.s = Setup(self.adapter, "init")
         self.s.mr = MR(self.adapter, self.s.pd, size=1 << 20)
         self.s.qp.to_rtr(mtu=5)
-        self.s.qp.to_rts(psn=FIRST_PSN)
+        self.s.qp.to_rts(psn=psn)
 
     def send(self, packets: int) -> None:
         self.s.qp.post_send(self.s.sge(packets * MTU))
@@ -99,13 +99,13 @@ class Bench:
         self.send(PACKETS)
         self.asleep()
 
-    def reset(self, how: str) -> None:
+    def reset(self, how: str, psn: int = FIRST_PSN) -> None:
         if how == "flr":
             control = self.adapter.capability(CAP_EXP) + DEVICE_CONTROL
             self.adapter.config_write(control, FLR, 2)
         else:
             self.adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
-        self.start()
+        self.start(psn)
 
     def plug(self) -> None:
         self.m.qmp("device_add", driver="qhca", id="q", bus="rp", netdev="wire",

@@ -19,8 +19,8 @@ from machine import TIMEOUT, until
 SMALL = 4096                    # of a buffer: a frame and a part of another
 TUN = "/dev/net/tun"
 TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_UP = 0x400454CA, 2, 0x1000, 1
-SIOCSIFFLAGS = 0x8914
-ETH_P_ALL = 3
+SIOCSIFFLAGS, SIOCSIFMTU, SIOCBRADDBR, SIOCBRADDIF = 0x8914, 0x8922, 0x89A0, 0x89A2
+ETH_P_ALL, SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC = 3, 263, 1, 1
 
 
 def need_namespaces() -> None:
@@ -52,6 +52,18 @@ class Wire:
     def kill(self) -> None:
         self.sock.close()
 
+    def discard(self) -> None:
+        """Read all pending frames, if more are lost while the peer does not read."""
+        if self.blocks:
+            return
+        self.sock.setblocking(False)
+        try:
+            while self.frame():
+                pass
+        except BlockingIOError:
+            pass
+        self.sock.settimeout(TIMEOUT)
+
     def end(self) -> None:
         """The test is over."""
 
@@ -80,6 +92,37 @@ class DgramPair(Wire):
     def netdev(self, machine):
         self.sock, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         return f"dgram,id=wire,local.type=fd,local.str={ours.fileno()}", [ours.detach()]
+
+
+def own_host() -> str:
+    """An address that depends on the process: no other listens there."""
+    pid = os.getpid()
+    return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255 or 1}"
+
+
+class Udp(Wire):
+    """dgram over UDP.  The kernel takes every frame, and drops it if the peer's buffer is full."""
+
+    blocks = False
+    OURS, THEIRS = 4792, 4793
+
+    def netdev(self, machine):
+        host = own_host()
+        return (f"dgram,id=wire,local.type=inet,local.host={host},local.port={self.THEIRS}"
+                f",remote.type=inet,remote.host={host},remote.port={self.OURS}"), []
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind((own_host(), self.OURS))
+        super().connect()
+
+
+class SocketUdp(Udp):
+    """socket over UDP."""
+
+    def netdev(self, machine):
+        host = own_host()
+        return (f"socket,id=wire,udp={host}:{self.OURS},localaddr={host}:{self.THEIRS}"), []
 
 
 class StreamFrames(Wire):
@@ -134,20 +177,44 @@ class StreamClient(StreamFrames):
         super().kill()
 
 
+class UnixServer(StreamFrames):
+    """stream, and QEMU listens on a path."""
+
+    def netdev(self, machine):
+        self.path = machine.dir / "qemu-stream"
+        return f"stream,id=wire,server=on,addr.type=unix,addr.path={self.path}", []
+
+    def connect(self):
+        def reach():
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                self.sock.connect(str(self.path))
+            except OSError:
+                self.sock.close()
+                return False
+            return True
+
+        until(reach, "QEMU to listen")
+        super().connect()
+
+
+def small_tcp() -> socket.socket:
+    """Small segments and a small window: then QEMU's buffer is small, too."""
+    sock = socket.socket()
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 512)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+    return sock
+
+
 class TcpServer(StreamFrames):
     """QEMU listens, on TCP, which takes parts of frames."""
 
     def _address(self) -> tuple[str, int]:
-        # The address depends on the process: no other listens there.
-        pid = os.getpid()
-        return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255 or 1}", 4791
+        return own_host(), 4791
 
     def connect(self):
         def reach():
-            self.sock = socket.socket()
-            # Small segments and a small window: then QEMU's buffer is small, too.
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 512)
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+            self.sock = small_tcp()
             try:
                 self.sock.connect(self._address())
             except OSError:
@@ -196,12 +263,32 @@ class SocketServer(TcpServer):
         return f"socket,id=wire,listen={host}:{port}", []
 
 
+class SocketClient(StreamFrames):
+    """socket, and QEMU connects, once."""
+
+    again = False
+
+    def netdev(self, machine):
+        self.listener = small_tcp()
+        self.listener.bind((own_host(), 0))
+        self.listener.listen()
+        self.listener.settimeout(TIMEOUT)
+        host, port = self.listener.getsockname()
+        return f"socket,id=wire,connect={host}:{port}", []
+
+    def connect(self):
+        self.sock, _ = self.listener.accept()
+        self.listener.close()
+        super().connect()
+
+
 class Tap(Wire):
     """
     tap, as in the lab's switch, in a network namespace of its own.  The kernel
     takes every frame; its peer is gone when the interface is down.
     """
 
+    PORT = "tap0"
     blocks = False
 
     def netdev(self, machine):
@@ -213,28 +300,35 @@ class Tap(Wire):
         child = os.fork()
         if not child:
             try:
-                self._make(theirs)
+                os.unshare(os.CLONE_NEWNET | (os.CLONE_NEWUSER if os.geteuid() else 0))
+                socket.send_fds(theirs, [b"ok"], self._make())
+            except OSError as e:
+                theirs.send(str(e).encode())
             finally:
-                os._exit(1)
+                os._exit(0)
         theirs.close()
-        _, fds, _, _ = socket.recv_fds(ours, 1, 2)
+        why, fds, _, _ = socket.recv_fds(ours, 200, 2)
         os.waitpid(child, 0)
-        assert fds, "no tap"
+        ours.close()
+        if why != b"ok":
+            self._cannot(why.decode())
         self.sock = socket.socket(fileno=fds[1])
-        self.down = True
         return f"tap,id=wire,fd={fds[0]}", [fds[0]]
 
-    def _make(self, to: socket.socket) -> None:
-        os.unshare(os.CLONE_NEWNET | (os.CLONE_NEWUSER if os.geteuid() else 0))
+    def _cannot(self, why: str) -> None:
+        pytest.fail(f"no tap: {why}")
+
+    def _make(self) -> list[int]:
+        """In the new namespace: QEMU's file, and the peer's socket."""
         tap = os.open(TUN, os.O_RDWR)
         fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI))
         peer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        peer.bind(("tap0", ETH_P_ALL))
-        socket.send_fds(to, [b"x"], [tap, peer.fileno()])
+        peer.bind((self.PORT, ETH_P_ALL))
+        return [tap, peer.detach()]
 
     def _up(self, up: bool) -> None:
         fcntl.ioctl(self.sock, SIOCSIFFLAGS,
-                    struct.pack("16sH22x", b"tap0", IFF_UP if up else 0))
+                    struct.pack("16sH22x", self.PORT.encode(), IFF_UP if up else 0))
         # The next read reports that it was down, unless it is queried.
         self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
@@ -250,12 +344,33 @@ class Tap(Wire):
 
     def kill(self):
         self._up(False)
-        self.sock.setblocking(False)
-        try:
-            while self.frame():
-                pass            # what was sent to the first peer
-        except BlockingIOError:
-            pass
+        self.discard()          # what was sent to the first peer
+
+
+class Switch(Tap):
+    """A tap on a bridge, as in a lab with a switch.  The bridge's own port is the peer."""
+
+    PORT = "br0"
+
+    def _cannot(self, why):
+        pytest.skip(f"this host's kernel has no bridge: {why}")
+
+    def _make(self):
+        control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        fcntl.ioctl(control, SIOCBRADDBR, b"br0\0")
+        tap = os.open(TUN, os.O_RDWR)
+        fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI))
+        fcntl.ioctl(control, SIOCBRADDIF,
+                    struct.pack("16si20x", b"br0", socket.if_nametoindex("tap0")))
+        for name in (b"tap0", b"br0"):
+            fcntl.ioctl(control, SIOCSIFMTU, struct.pack("16si20x", name, 9000))
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", b"tap0", IFF_UP))
+        peer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        peer.bind((self.PORT, ETH_P_ALL))
+        # Frames for any address.
+        peer.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP,
+                        struct.pack("iHH8x", socket.if_nametoindex("br0"), PACKET_MR_PROMISC, 0))
+        return [tap, peer.detach()]
 
 
 class Passt(Wire):
@@ -316,5 +431,5 @@ class Passt(Wire):
             self.kill()
 
 
-WIRES = [DgramPath, DgramPair, StreamClient, StreamServer, StreamPair, SocketServer,
-         SocketPair, Tap, Passt]
+WIRES = [DgramPath, DgramPair, Udp, SocketUdp, StreamClient, StreamServer, UnixServer,
+         StreamPair, SocketServer, SocketClient, SocketPair, Tap, Switch, Passt]
