@@ -497,6 +497,111 @@ static void ring_walks(void **state)
     free(s.text);
 }
 
+/* What no region can answer, and what software did to a list. */
+static void refused_walks(void **state)
+{
+    static const struct gbuf_shape list = { QHCA_BUF_LIST, 0, 0, 0 };
+    struct unit *u = *state;
+    struct qhca_mpt w = { .flags = QHCA_MR_F_MW1, .pd = u->g.pd };
+    struct qhca_mpt fast = { .flags = QHCA_MR_F_FAST_REG, .pd = u->g.pd,
+                             .max_entries = qhca_le32(2) };
+    struct qhca_walk_look l = {
+        .object = QHCA_OBJ_MR, .by = QHCA_WALK_VA, .bytes = 16, .entries = 4,
+    };
+    struct seen s = { 0 };
+    struct qhca_buf_seg *seg, was;
+    struct qhca_mr *m;
+    uint32_t window, empty;
+    struct gmr mr;
+
+    u->m->unchecked = true;
+    gmr_create(&mr, &u->g, LEN, 0x40000000, QHCA_ACCESS_MASK, &list);
+    window = guest_create(&u->g, QHCA_CMD_CREATE_MW, &w, sizeof(w));
+    empty = guest_create(&u->g, QHCA_CMD_CREATE_MR, &fast, sizeof(fast));
+    l.number = window;
+    assert_string_equal(qhca_inspect_walk(u->e, &l, seen_start(&s)),
+                        "no such object");
+    l.number = empty;
+    assert_string_equal(qhca_inspect_walk(u->e, &l, seen_start(&s)),
+                        "the memory region is not valid now");
+    l.number = mr.key;
+    l.at = mr.iova - 1;
+    assert_string_equal(qhca_inspect_walk(u->e, &l, seen_start(&s)),
+                        "the address lies outside of the memory region");
+    l.at = mr.iova + LEN;
+    assert_string_equal(qhca_inspect_walk(u->e, &l, seen_start(&s)),
+                        "the address lies outside of the memory region");
+    assert_string_equal(s.text, "");
+
+    m = qhca_mr_get_cmd(u->e, mr.key);
+    seg = gmem_ptr(u->m, m->buf.addr, sizeof(*seg));
+    was = *seg;
+    l.at = mr.iova + 5;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    assert_null(seen_get(&s, "error"));
+    seg->len &= ~QHCA_BUF_SEG_VALID;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "error", "a segment is not valid");
+    SEEN(&s, "hops.0.valid", "false");
+    seg->len = QHCA_BUF_SEG_VALID;      /* empty */
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "error", "a segment is not valid");
+    *seg = was;
+    /* a list with less than the region */
+    seg[m->buf.entries - 1].len = QHCA_BUF_SEG_VALID | 1;
+    l.at = mr.iova + LEN - 1;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "error", "the list ends before the byte");
+    /* memory that ends behind the address space */
+    seg[0].addr = UINT64_MAX - 7;
+    l.at = mr.iova;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "error", "the memory cannot be read");
+    *seg = was;
+    l.bytes = 0;                /* only where it is */
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    assert_non_null(seen_get(&s, "address"));
+    assert_null(seen_get(&s, "bytes"));
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, window),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, empty),
+                     QHCA_ST_OK);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    seen_start(&s);
+    free(s.text);
+}
+
+/* Device memory is read by offset, and only where there is some. */
+static void device_memory(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_walk_look l = {
+        .object = QHCA_OBJ_MR, .by = QHCA_WALK_OFFSET, .at = 3, .bytes = 4,
+    };
+    struct seen s = { 0 };
+    struct qhca_mr *m;
+    struct gmr mr;
+    char want[24];
+
+    u->m->unchecked = true;
+    gmr_create_dm(&mr, &u->g, 4096, 0, QHCA_ACCESS_MASK);
+    gbuf_write(&mr.buf, 0, "abcdefgh", 8);
+    m = qhca_mr_get_cmd(u->e, mr.key);
+    l.number = mr.key;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    snprintf(want, sizeof(want), "0x%llx",
+             (unsigned long long)m->buf.addr + 3);
+    SEEN(&s, "device_memory", want);
+    SEEN(&s, "bytes", "64656667");
+    assert_null(seen_get(&s, "address"));
+    u->e->ops.dm_read = NULL;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "error", "the memory cannot be read");
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    seen_start(&s);
+    free(s.text);
+}
+
 /* An emitter that collects the pages or segments of a tree. */
 struct leaves {
     bool list, page, more;
@@ -664,6 +769,8 @@ int main(void)
         UNIT(broken),
         UNIT(unreadable),
         UNIT(ring_walks),
+        UNIT(refused_walks),
+        UNIT(device_memory),
         UNIT(trees),
         cmocka_unit_test(every_object),
     };

@@ -91,7 +91,11 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTS, qp->av.sgid_index = qhca_le16(60000))                         \
     X(UD, RTS, qp->rq.stride = 4)                                            \
     X(UD, RTS, qp->xp->rspq_head++)                                          \
-    X(UC, RTS, qp->xp->rspq_head++)
+    X(UC, RTS, qp->xp->rspq_head++)                                          \
+    X(RC, RTR, qp->xp->recv.held = true; qp->path_mtu = 0)                   \
+    X(RC, RTR, qp->xp->recv.held = true; qp->rcq = NULL)                     \
+    X(UC, RTS, qp->xp->sq_flush = true; qp->xp->flush_end = qp->sq_tail + 1) \
+    X(UD, RTS, qp->xp->sq_flush = true; qp->xp->flush_end = qp->sq_head + 1)
 
 static void impossible(void **state)
 {
