@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "die.h"
+#include "nomem.h"
 #include "states.h"
 #include "adapter/adapter.h"
 #include "transport/rc.h"
@@ -127,11 +128,51 @@ static void load(struct qhca *e, const struct blob *state)
     CHECK(qhca_load(e, state->b, state->len, why, sizeof(why)), "%s", why);
 }
 
+static void no_kick(void *opaque)
+{
+    (void)opaque;
+}
+
+static void no_timer(void *opaque, uint64_t deadline)
+{
+    (void)opaque;
+    (void)deadline;
+}
+
+/* Each allocation of a load fails in turn: the state is refused. */
+static void load_without_memory(struct qhca *e, const struct blob *state)
+{
+    struct qhca_ops ops = e->ops;
+    char why[160];
+    unsigned n;
+    bool ok;
+
+    e->ops.kick = no_kick;      /* which the world would note in its queue */
+    e->ops.set_timer = no_timer;
+    for (n = 1;; n++) {
+        why[0] = 0;
+        nomem_at(n);
+        ok = qhca_load(e, state->b, state->len, why, sizeof(why));
+        if (!nomem_end()) {
+            break;
+        }
+        CHECK(!ok && strstr(why, "out of memory"), "allocation %u fails: %s",
+              n, ok ? "loaded" : why);
+        CHECK(!(e->q->qps.used | e->q->cqs.used | e->q->eqs.used |
+                e->mem->mrs.used | e->mem->pds.used), "allocation %u fails: "
+              "objects are left", n);
+    }
+    CHECK(ok && n > 1, "%s", why);
+    qhca_reset(e);
+    e->ops = ops;
+}
+
 /* Load @state, which saved again is the same, and again the same. */
 static void load_and_save(struct qhca *e, const struct blob *state, bool kept)
 {
     struct blob once, twice;
 
+    load_without_memory(e, state);
     load(e, state);
     once = save(e);
     same_sections(state, &once, kept);

@@ -65,6 +65,7 @@ void qhca_io_tm(struct qhca_io *io, struct qhca_srq *srq)
 {
     struct qhca_tm *tm = srq->tm;
     struct qhca_srqc c;
+    uint8_t status;
     size_t bad;
 
     memset(&c, 0, sizeof(c));
@@ -76,9 +77,10 @@ void qhca_io_tm(struct qhca_io *io, struct qhca_srq *srq)
     IO(io, c.ops_stride);
     IO(io, c.max_tags);
     if (!io->saving) {
-        if (io->failed ||
-            !NEED(io, qhca_tm_create(io->e, srq, &c, &bad) == QHCA_ST_OK,
-                  "its tag matching parameters are invalid")) {
+        status = io->failed ? QHCA_ST_OK :
+                              qhca_tm_create(io->e, srq, &c, &bad);
+        NEED(io, status != QHCA_ST_NO_RESOURCES, "out of memory");
+        if (!NEED(io, !status, "its tag matching parameters are invalid")) {
             return;
         }
         tm = srq->tm;

@@ -268,7 +268,8 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
         NEED(io, gid_is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
              "a multicast group is invalid")) {
         p = mcg_get_group(io->e, gid);
-        NEED(io, p && !(*p)->members, "a multicast group is duplicate");
+        NEED(io, p, "out of memory, or too many multicast groups");
+        NEED(io, !(*p)->members, "a multicast group is duplicate");
     }
     for (i = 0; i < n && !io->failed; i++) {
         g = p ? *p : g;
