@@ -352,6 +352,16 @@ static void flow_insert(struct qhca *e, struct rule *r)
     *p = r;
 }
 
+/* There is no room for @r; without other rules, nothing may be left. */
+static uint8_t flow_refuse(struct qhca *e, struct rule *r)
+{
+    free(r);
+    if (e->eth->flows && !e->eth->flows->rules) {
+        flows_end(e);
+    }
+    return QHCA_ST_NO_RESOURCES;
+}
+
 uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_flow *in = c->in;
@@ -365,8 +375,7 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
     r = calloc(1, sizeof(*r));
     if (!flows_begin(e) || !r ||
         !qhca_idr_add(&e->eth->flow_idr, r, &r->num)) {
-        free(r);
-        return QHCA_ST_NO_RESOURCES;
+        return flow_refuse(e, r);
     }
     r->type = in->type;
     r->flags = in->flags;
@@ -374,8 +383,7 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
     r->qp = qp;
     if (!flow_place(e->eth->flows, in, r)) {
         qhca_idr_del(&e->eth->flow_idr, r->num);
-        free(r);
-        return QHCA_ST_NO_RESOURCES;
+        return flow_refuse(e, r);
     }
     flow_insert(e, r);
     qp->users++;
