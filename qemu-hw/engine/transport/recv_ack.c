@@ -111,16 +111,14 @@ static bool ack_use_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 /* Retransmit from una_psn on.  False: retries exhausted, QP in error. */
 static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 {
-    struct qhca_xport *xp = qp->xp;
-
-    if (!xp->took_back && !ack_use_retry(e, qp, why)) {
+    if (!qp->xp->took_back && !ack_use_retry(e, qp, why)) {
         return false;
     }
-    xp->took_back = false;
+    qp->xp->took_back = false;
     /* The peer may expect the other ICRC of a FLUSH; see icrc.c. */
     if (qp->sq_tail != qp->sq_next &&
         qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
-        xp->crc_twice = !xp->crc_twice;
+        qp->xp->crc_twice = !qp->xp->crc_twice;
     }
     qhca_req_go_back(e, qp, why);
     if (qp->timeout) {
