@@ -43,7 +43,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 
     if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
                      QHCA_SW_SPLIT | QHCA_SW_ALONE) ||
-        1u << (w->chunk & 31) > QHCA_WINDOW_LINK || w->chunk > 31 ||
+        1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
         ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) &&
          !qhca_wqe_is_rd(w->opcode)) ||
         ((w->marks & QHCA_SW_DONE) && !qhca_wqe_is_local(w->opcode)) ||

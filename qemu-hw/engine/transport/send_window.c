@@ -15,9 +15,14 @@
  */
 #include "transport/rc.h"
 
-/* log2 of a window, which is at least 1. */
-static uint8_t wnd_log2(uint32_t wnd)
+/*
+ * log2 of the most packets that one READ request asks for in a window of @wnd,
+ * at least 1.  Over a memory link no more than over the wire, so that the peer
+ * gets the same requests: it executes or refuses each as a whole.
+ */
+static uint8_t rd_log2(uint32_t wnd)
 {
+    wnd = wnd < QHCA_WINDOW_PKTS ? wnd : QHCA_WINDOW_PKTS;
     return (uint8_t)(31 - __builtin_clz(wnd));
 }
 
@@ -133,7 +138,7 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w,
     /* Those in flight are counted by the chunk: it must not shrink yet. */
     if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= wnd ||
                         ((w->marks & QHCA_SW_STARTED) &&
-                         w->chunk > wnd_log2(wnd)))) {
+                         w->chunk > rd_log2(wnd)))) {
         return false;
     }
     /* Soft-RoCE serves a QP as long as it has requests: send few ahead. */
@@ -144,13 +149,13 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w,
     /* If the chunk has become too small, wait until it can grow again. */
     return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
            !rd_is_new(xp) || window_all_answered(xp) ||
-           wnd_log2(wnd) <= w->chunk + 1;
+           rd_log2(wnd) <= w->chunk + 1;
 }
 
 uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w,
                           uint32_t wnd)
 {
-    uint8_t most = wnd_log2(wnd);
+    uint8_t most = rd_log2(wnd);
     uint32_t left = w->npkts - xp->cur_pkt, n;
 
     if (!(w->marks & QHCA_SW_STARTED) || w->chunk > most ||
