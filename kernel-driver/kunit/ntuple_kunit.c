@@ -160,7 +160,8 @@ static void nt_test_destinations(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nt_insert(r, 2, RX_CLS_FLOW_DISC, 3), 0);
 	nt_up(test, r);
 	KUNIT_ASSERT_NOT_NULL(test, nt_flow(r, 0));
-	KUNIT_EXPECT_EQ(test, le32_to_cpu(nt_flow(r, 0)->qpn), r->ctx.qp.qpn);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(nt_flow(r, 0)->qpn),
+			r->ctx.qp[0].qpn);
 	KUNIT_ASSERT_NOT_NULL(test, nt_flow(r, 1));
 	KUNIT_EXPECT_EQ(test, le32_to_cpu(nt_flow(r, 1)->qpn),
 			r->priv->ch[2].direct.qpn);

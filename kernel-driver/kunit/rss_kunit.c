@@ -69,7 +69,7 @@ static void rs_test_start_and_stop(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qpn, again);
 	rs_has(test, r, 1 + RS_CONTEXTS, 1);
 
-	qp = qhca_fake_find(r->fake, QHCA_FAKE_QP, r->priv->rss.qp.qpn);
+	qp = qhca_fake_find(r->fake, QHCA_FAKE_QP, r->priv->rss.qp[0].qpn);
 	KUNIT_ASSERT_NOT_NULL(test, qp);
 	rqt = qhca_fake_find(r->fake, QHCA_FAKE_RQT, qp->uses[0]);
 	KUNIT_ASSERT_NOT_NULL(test, rqt);
@@ -143,9 +143,9 @@ static void rs_test_failing_change(struct kunit *test)
 		KUNIT_EXPECT_MEMEQ(test, r->priv->rss.indir, was.indir,
 				   sizeof(was.indir));
 		KUNIT_EXPECT_EQ(test, r->priv->rss.fields, was.fields);
-		qp = qhca_fake_find(r->fake, QHCA_FAKE_QP, was.qp.qpn);
+		qp = qhca_fake_find(r->fake, QHCA_FAKE_QP, was.qp[0].qpn);
 		KUNIT_ASSERT_NOT_NULL(test, qp);
-		KUNIT_EXPECT_EQ(test, qp->uses[0], was.qp.rqtn);
+		KUNIT_EXPECT_EQ(test, qp->uses[0], was.qp[0].rqtn);
 		rs_has(test, r, 1 + RS_CONTEXTS, 1);
 	}
 	qhca_fake_fail(r->fake, 0, 0);
