@@ -3,7 +3,7 @@
  * Tests filters: locations, destinations, and that a filter that cannot be
  * added leaves those that there are, here and in the device.
  */
-#include "fake_device.h"
+#include "fake_netdev.h"
 
 /* Included, not linked, as the driver exports nothing for tests. */
 #include "../net/ntuple.c"
@@ -23,19 +23,13 @@ struct nt_rig {
 
 static struct nt_rig *nt_rig_new(struct kunit *test)
 {
-	size_t size = sizeof(struct net_device) + sizeof(struct qhca_netdev);
 	struct nt_rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	struct net_device *netdev = kunit_kzalloc(test, size + 256, GFP_KERNEL);
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	KUNIT_ASSERT_NOT_NULL(test, netdev);
 	r->fake = qhca_fake_new(test);
-	r->priv = netdev_priv(netdev);
-	r->priv->netdev = netdev;
-	r->priv->dev = &r->fake->dev;
+	r->priv = qhca_fake_netdev(test, r->fake, NT_CHANNELS);
 	r->priv->params.channels = NT_CHANNELS;
-	r->priv->num_ch = NT_CHANNELS;
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
 		r->priv->ch[i].rqn = 100 + i;
 	INIT_LIST_HEAD(&r->priv->rss_list);

@@ -3,7 +3,7 @@
  * Tests RSS contexts: the device's objects of each, whatever command or
  * allocation fails, and the fields that are hashed.
  */
-#include "fake_device.h"
+#include "fake_netdev.h"
 
 /* Included, not linked, as the driver exports nothing for tests. */
 #include "../net/rss.c"
@@ -19,18 +19,12 @@ struct rs_rig {
 
 static struct rs_rig *rs_rig_new(struct kunit *test)
 {
-	size_t size = sizeof(struct net_device) + sizeof(struct qhca_netdev);
 	struct rs_rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	struct net_device *netdev = kunit_kzalloc(test, size + 256, GFP_KERNEL);
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	KUNIT_ASSERT_NOT_NULL(test, netdev);
 	r->fake = qhca_fake_new(test);
-	r->priv = netdev_priv(netdev);
-	r->priv->netdev = netdev;
-	r->priv->dev = &r->fake->dev;
-	r->priv->num_ch = RS_CHANNELS;
+	r->priv = qhca_fake_netdev(test, r->fake, RS_CHANNELS);
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
 		r->priv->ch[i].rqn = 100 + i;
 	INIT_LIST_HEAD(&r->priv->rss_list);

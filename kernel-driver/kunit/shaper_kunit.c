@@ -4,7 +4,7 @@
  * remains of one that the device refuses, and the arithmetic with the highest
  * rates and weights.
  */
-#include "fake_device.h"
+#include "fake_netdev.h"
 
 /* Included, not linked, as the driver exports nothing for tests. */
 #include "../net/shaper.c"
@@ -20,23 +20,17 @@ struct sh_rig {
 
 static struct sh_rig *sh_rig_new(struct kunit *test)
 {
-	size_t size = sizeof(struct net_device) + sizeof(struct qhca_netdev);
 	struct sh_rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	struct net_device *netdev = kunit_kzalloc(test, size + 256, GFP_KERNEL);
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	KUNIT_ASSERT_NOT_NULL(test, netdev);
 	r->fake = qhca_fake_new(test);
 	r->tx = kunit_kcalloc(test, SH_CHANNELS, sizeof(*r->tx), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->tx);
 	r->plan = kunit_kzalloc(test, sizeof(*r->plan), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->plan);
-	r->priv = netdev_priv(netdev);
-	r->priv->netdev = netdev;
-	r->priv->dev = &r->fake->dev;
+	r->priv = qhca_fake_netdev(test, r->fake, SH_CHANNELS);
 	KUNIT_ASSERT_EQ(test, qhca_shaper_init(r->priv), 0);
-	r->priv->num_ch = SH_CHANNELS;
 	for (i = 0; i < SH_CHANNELS; i++) {
 		r->tx[i].index = i;
 		r->tx[i].num = 100 + i;
