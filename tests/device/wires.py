@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,19 @@ class StreamFrames(Wire):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
         return ours.detach()
 
+    def _reach(self, make: Callable[[], socket.socket], address) -> None:
+        """Connect a socket that @make makes to QEMU, once it listens at @address."""
+        def reach():
+            self.sock = make()
+            try:
+                self.sock.connect(address)
+            except OSError:
+                self.sock.close()
+                return False
+            return True
+
+        until(reach, "QEMU to listen")
+
     def frame(self):
         length = int.from_bytes(self._bytes(4), "big")
         assert length < 9216, "QEMU has sent something else than a frame"
@@ -185,16 +199,7 @@ class UnixServer(StreamFrames):
         return f"stream,id=wire,server=on,addr.type=unix,addr.path={self.path}", []
 
     def connect(self):
-        def reach():
-            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                self.sock.connect(str(self.path))
-            except OSError:
-                self.sock.close()
-                return False
-            return True
-
-        until(reach, "QEMU to listen")
+        self._reach(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), str(self.path))
         super().connect()
 
 
@@ -213,16 +218,7 @@ class TcpServer(StreamFrames):
         return own_host(), 4791
 
     def connect(self):
-        def reach():
-            self.sock = small_tcp()
-            try:
-                self.sock.connect(self._address())
-            except OSError:
-                self.sock.close()
-                return False
-            return True
-
-        until(reach, "QEMU to listen")
+        self._reach(small_tcp, self._address())
         super().connect()
 
 
