@@ -60,7 +60,7 @@ static bool req_can_share(const struct qhca_qp *qp, const struct qhca_swqe *w)
 
 /*
  * Refer to these bytes in the record of a memory link; *@named: whether that
- * was possible.
+ * was possible. The caller has asked req_can_share().
  */
 static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
                          struct qhca_swqe *w, uint32_t off, uint32_t len,
@@ -70,8 +70,7 @@ static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
     uint8_t syn = QHCA_SYN_NONE;
 
     *named = false;
-    if (!req_can_share(qp, w) ||
-        !qhca_memlink_refs_begin(e, ml, qp->qpn, true)) {
+    if (!qhca_memlink_refs_begin(e, ml, qp->qpn, true)) {
         return QHCA_SYN_NONE;
     }
     if (w->num == 1) {
