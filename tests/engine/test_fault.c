@@ -790,6 +790,23 @@ static void fatal(void **state)
     peer_drop(p);
 }
 
+/* In the middle of a READ response. */
+static void fatal_response(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+
+    (void)state;
+    rule_add(p->e, RULE(FATAL, .fields = QHCA_FLT_AT | QHCA_FLT_DIRECTION,
+             .at = QHCA_FLT_AT_PACKET, .direction = QHCA_FLT_OUT, .nth = 2));
+    peer_tx(p, .op = READ_REQ, .psn = p->a.rq_psn, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 4 * MTU);
+    peer_expect(p, RESP_FIRST, p->a.rq_psn);
+    peer_expect_nothing(p);
+    assert_int_equal(p->e->fatal, QHCA_FATAL_INTERNAL);
+    qhca_reset(p->e);
+    peer_drop(p);
+}
+
 static void reset(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -1068,6 +1085,7 @@ int main(void)
         cmocka_unit_test(interrupts),
         cmocka_unit_test(stall),
         cmocka_unit_test(fatal),
+        cmocka_unit_test(fatal_response),
         cmocka_unit_test(reset),
         cmocka_unit_test(link_down),
         cmocka_unit_test(stops),
