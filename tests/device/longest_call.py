@@ -13,10 +13,13 @@ on the work of a call, by count.
 
 import re
 import sys
+import tempfile
+from pathlib import Path
 
 from adapter import CQ, EQ, Adapter
 from layout import C, struct
 from machine import DEVICE, Machine, until
+from memlink import ROOM, End, Net, Route
 from rdma import QP, Setup
 from test_hostile import Guest
 from test_unplug import SLOT, SLOT_DEVICE, Slot, unplug
@@ -272,7 +275,28 @@ def hostile(adapter: Adapter) -> None:
     Guest(adapter, 1).live(2000)
 
 
-SCENES = (sniffers, rules, flush, windows, faults, reset, resets, leave, hostile)
+def links(folder: Path) -> str:
+    """Both ends of a memory link, with 16 writes of 1 MiB under way in each direction."""
+    net = Net()
+    ends = [End(net, folder, n, "-trace", "qhca_call").start() for n in (1, 2)]
+    try:
+        routes = [Route(*order, mtu=5) for order in (ends, ends[::-1]) for _ in range(4)]
+        for route in routes:
+            route.up()
+        before = net.packets()
+        marks = [len(end.m.log.read_text()) for end in ends]
+        for route in routes * 4:
+            route.post(C.QHCA_WQE_RDMA_WRITE, ROOM, clean=False)
+        for route in routes * 4:
+            assert route.completed(route.a).status == C.QHCA_WC_SUCCESS
+        assert net.packets() == before, "the wire was used"
+        return "".join(end.m.log.read_text()[at:] for end, at in zip(ends, marks))
+    finally:
+        for end in ends:
+            end.close()
+
+
+SCENES = (sniffers, rules, flush, windows, faults, reset, resets, leave, hostile, links)
 
 
 def adapter_for(scene, m: Machine) -> Adapter:
@@ -282,17 +306,24 @@ def adapter_for(scene, m: Machine) -> Adapter:
     return m.slot.adapter
 
 
-def measure(scene) -> tuple[int, int, str]:
-    """Calls of the engine in SCENE; the duration of the longest, in ns of CPU, and its purpose."""
+def log_of(scene) -> str:
+    """What QEMU has traced in SCENE, without its preparation."""
+    if scene is links:
+        with tempfile.TemporaryDirectory(prefix="qhca-ml.") as folder:
+            return links(Path(folder))
     slot, device = (SLOT, SLOT_DEVICE) if scene is leave else ((), DEVICE)
     with Machine("-trace", "qhca_call", *slot, device=device) as m:
         m.mark = 0
         adapter = adapter_for(scene, m)
         adapter.start(8)
         scene(adapter)
-        text = m.log.read_text()[m.mark:]
+        return m.log.read_text()[m.mark:]
+
+
+def measure(scene) -> tuple[int, int, str]:
+    """Calls of the engine in SCENE; the duration of the longest, in ns of CPU, and its purpose."""
     calls = [(int(ns), what) for what, ns in
-             re.findall(r"qhca_call (\S+) ns \d+ cpu (\d+)", text)]
+             re.findall(r"qhca_call (\S+) ns \d+ cpu (\d+)", log_of(scene))]
     return len(calls), *max(calls)
 
 
