@@ -336,6 +336,42 @@ static void block_loopback(void **state)
     assert_int_equal(got(a, &b->qp[1]), 3);
 }
 
+static uint64_t deliveries;
+
+/* Delivery to a member turns out to cost as much as a call may. */
+static void costly(void *opaque, uint64_t addr, size_t len, bool write)
+{
+    struct side *s = opaque;
+
+    (void)addr;
+    if (write && len == 8 && !deliveries++) {
+        qhca_cost(s->g.n->e, QHCA_CALL_COST_MAX);
+    }
+}
+
+/* A frame cannot wait: members beyond the cost limit do not get it. */
+static void too_costly(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0], *b = &f->s[1];
+    uint64_t dropped = stat(b, QHCA_STAT_UD_DROPPED);
+    unsigned i;
+
+    for (i = 0; i < QPS; i++) {
+        assert_int_equal(ATTACH(b, i, group4), QHCA_ST_OK);
+    }
+    post_recvs(b);
+    deliveries = 0;
+    b->g.m->watch = costly;
+    b->g.m->watch_opaque = b;
+    send_group(f, a, 0, group4);
+    b->g.m->watch = NULL;
+    assert_int_equal(got(b, &a->qp[0]), 1);
+    assert_int_equal(stat(b, QHCA_STAT_UD_DROPPED), dropped + QPS - 1);
+    send_group(f, a, 0, group4);
+    assert_int_equal(got(b, &a->qp[0]), (1u << QPS) - 1 - 1);
+}
+
 /* Wrong Q_Key, QPN, MAC address: not delivered, nothing breaks. */
 static void drops(void **state)
 {
@@ -598,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_group, setup, teardown),
         cmocka_unit_test_setup_teardown(in_vlan, setup, teardown),
         cmocka_unit_test_setup_teardown(block_loopback, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_costly, setup, teardown),
         cmocka_unit_test_setup_teardown(drops, setup, teardown),
         cmocka_unit_test_setup_teardown(commands, setup, teardown),
         cmocka_unit_test_setup_teardown(many_groups, setup, teardown),

@@ -4,6 +4,7 @@
  * that nothing a peer sends does harm.
  */
 #include "peer.h"
+#include "transport/rc.h"
 
 static uint64_t stat(struct peer *p, unsigned i)
 {
@@ -241,6 +242,84 @@ static void not_ours(void **state)
     peer_free(p);
 }
 
+/* Frames that no VLAN and no GID can be for. */
+static void for_none(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint8_t b[4400], six[4400] = { 0 };
+    struct qhca_rx rx;
+    size_t len = good(p, b);
+
+    (void)state;
+    peer_recv(p, 1, 0, 4096);
+    assert_int_equal(qhca_parse(p->e, b, len, &rx), QHCA_PARSE_OK);
+    assert_int_equal(qhca_parse(p->e, b, 13, &rx), QHCA_PARSE_NOT_OURS);
+    /* VID 4095 is reserved: it must not be taken for "untagged" */
+    memmove(b + 18, b + 14, len - 14);
+    memcpy(b + 12, "\x81\0\x0f\xff\x08\0", 6);
+    assert_int_equal(qhca_parse(p->e, b, len + 4, &rx), QHCA_PARSE_NOT_OURS);
+    b[14] = 0xff;
+    assert_int_equal(qhca_parse(p->e, b, len + 4, &rx), QHCA_PARSE_NOT_OURS);
+    b[14] = b[15] = 0;
+    assert_int_equal(qhca_parse(p->e, b, len + 4, &rx), QHCA_PARSE_OK);
+    /* the GID of an IPv4 address, as an address of IPv6 */
+    len = good(p, b);
+    memcpy(six, b, 12);
+    memcpy(six + 12, "\x86\xdd\x60\0\0\0", 6);
+    memcpy(six + 18, b + 38, 2);
+    memcpy(six + 20, "\x11\x40", 2);
+    six[32] = six[33] = six[48] = six[49] = 0xff;
+    memcpy(six + 34, b + 26, 4);
+    memcpy(six + 50, b + 30, 4);
+    memcpy(six + 54, b + 34, len - 34);
+    assert_int_equal(qhca_parse(p->e, six, len + 20, &rx),
+                     QHCA_PARSE_NOT_OURS);
+    world_inject(&p->w, 0, six, len + 20);
+    peer_no_cqe(p, rcq);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
+/*
+ * The same address may be on several VLANs, as link-local ones are: a packet of
+ * another VLAN is for the same connection.  Another address is not.
+ */
+static void gid_on_two_vlans(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_gid gid = { .vlan = 7, .type = QHCA_GID_ROCE_V2 };
+    struct gcmd c = { .op = QHCA_CMD_SET_GID, .obj = GUEST_GIDS, .in = &gid,
+                      .in_len = sizeof(gid) };
+    uint8_t b[4400];
+    size_t len;
+    unsigned i;
+
+    (void)state;
+    peer_recv(p, 1, 0, 4096);
+    memcpy(gid.mac, p->n->mac, 6);
+    for (i = 0; i < 2; i++) {
+        guest_gid(0, 0, gid.gid);
+        gid.gid[14] = (uint8_t)!i;
+        assert_int_equal(guest_cmd(&p->g, &c), QHCA_ST_OK);
+        len = good(p, b);
+        b[32] = (uint8_t)!i;            /* the destination */
+        fix_ip_checksum(b);
+        rewrite_icrc(b, len);
+        memmove(b + 18, b + 14, len - 14);
+        memcpy(b + 12, "\x81\0\0\x07\x08\0", 6);
+        world_inject(&p->w, 0, b, len + 4);
+        if (i) {
+            peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+            peer_expect_aeth(p, 0x1f, p->a.rq_psn);
+        } else {
+            peer_no_cqe(p, rcq);
+            assert_int_equal(stat(p, QHCA_STAT_ROCE_RX_MALFORMED), 1);
+            assert_int_equal(peer_waiting(p), 0);
+        }
+    }
+    peer_free(p);
+}
+
 /* Header fields of packets we send. */
 static void sent_headers(void **state)
 {
@@ -278,6 +357,8 @@ int main(void)
         cmocka_unit_test(flipped_bits),
         cmocka_unit_test(truncated),
         cmocka_unit_test(not_ours),
+        cmocka_unit_test(for_none),
+        cmocka_unit_test(gid_on_two_vlans),
         cmocka_unit_test(sent_headers),
     };
 

@@ -52,6 +52,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
 #define RC QHCA_QPT_RC
 #define UC QHCA_QPT_UC
 #define UD QHCA_QPT_UD
+#define XRC QHCA_QPT_XRC_INI
 
 /* In turn: the state it is in, and what is corrupted. */
 #define SPOILT(X)                                                            \
@@ -70,6 +71,8 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(UD, SQE, qp->sq_head = 10)                                             \
     X(RC, ERR, qp->sq_head = 10)                                             \
     X(RC, ERR, qp->xp->drain = true)                                          \
+    X(RC, ERR, qp->path_mtu = 0; qp->xp->fatal_nak = true;                   \
+               qp->xp->rspq_head++)                                          \
     X(RC, RTS, qp->state = QHCA_QPS_SQE)                                     \
     X(RC, RTS, qp->xp->sq_flush = true)                                       \
     X(RC, RTS, qp->xp->rq_flush = true)                                       \
@@ -78,6 +81,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTS, qp->xp->rsp_op = QHCA_RSPOP_SEND)                              \
     X(RC, SQD, qp->sq_head = 10; qp->sq_next = 5)                            \
     X(RC, INIT, qp->rq.head = 1)                                             \
+    X(RC, INIT, qp->xp->rspq_head++)                                         \
     X(RC, INIT, qp->xp->naked = true)                                         \
     X(RC, RESET, qp->xp->exp_psn = 1)                                         \
     X(RC, RTS, qp->flags |= QHCA_QP_F_STRIP_VLAN)                            \
@@ -95,6 +99,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTR, qp->xp->recv.held = true; qp->path_mtu = 0)                   \
     X(RC, RTR, qp->xp->recv.held = true; qp->rcq = NULL)                     \
     X(UC, RTS, qp->xp->sq_flush = true; qp->xp->flush_end = qp->sq_tail + 1) \
+    X(XRC, RTS, qp->xp->recv.held = true)                                    \
     X(UD, RTS, qp->xp->sq_flush = true; qp->xp->flush_end = qp->sq_head + 1)
 
 static void impossible(void **state)
@@ -245,6 +250,34 @@ static void oldest_is_acknowledged(void **state)
     peer_free(p);
 }
 
+/*
+ * A QP that has left SQE flushes what was posted before, which includes all
+ * that was in flight.
+ */
+static void flushes_after_sqe(void **state)
+{
+    struct peer *p = peer_new(UC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    unsigned i;
+
+    (void)state;
+    assert_true(qhca_send_window_get(p->e, qp));
+    for (i = 0; i < 5; i++) {
+        memset(qhca_swqe(qp, i), 0, sizeof(struct qhca_swqe));
+        qhca_swqe(qp, i)->status = QHCA_WC_LOC_QP_OP_ERR;
+    }
+    qp->sq_head = 10;
+    qp->sq_next = 5;
+    qp->xp->sq_flush = true;
+    for (i = 0; i < 12; i++) {
+        qp->xp->flush_end = i;
+        assert_int_equal(loads(p), i >= qp->sq_next && i <= qp->sq_head);
+    }
+    qp->sq_head = qp->sq_next = 0;
+    qp->xp->sq_flush = false;
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +285,7 @@ int main(void)
         cmocka_unit_test(impossible_wqes),
         cmocka_unit_test(done_too_early),
         cmocka_unit_test(oldest_is_acknowledged),
+        cmocka_unit_test(flushes_after_sqe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
