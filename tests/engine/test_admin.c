@@ -197,6 +197,24 @@ static void ring_gone(void **state)
     u->g.asq = gmem_alloc(u->m, 16 * 64, 12, 0);
 }
 
+/* A command is executed, but its completion cannot be written. */
+static void completion_gone(void **state)
+{
+    struct unit *u = *state;
+    struct guest *g = &u->g;
+    struct qhca_aq_cmd cmd = { .opcode = QHCA_CMD_ALLOC_PD };
+    uint64_t irqs;
+
+    world_settle(&u->w, 1000000);
+    irqs = u->n->msix[0];
+    gmem_release(u->m, g->acq, 16 * sizeof(struct qhca_aq_cqe));
+    memcpy(gmem_ptr(u->m, g->asq + 64 * (g->asq_prod & 15), 64), &cmd, 64);
+    node_reg_write(u->n, QHCA_REG_ASQ_DB, g->asq_prod + 1, 4);
+    g->acq = gmem_alloc(u->m, 16 * sizeof(struct qhca_aq_cqe), 12, 0);
+    assert_int_equal(fatal_reason(u), QHCA_FATAL_AQ_DMA);
+    assert_int_equal(u->n->msix[0], irqs);
+}
+
 static void enable_with_nonsense(void **state)
 {
     struct unit *u = *state;
@@ -493,6 +511,7 @@ int main(void)
         UNIT_HOSTILE(random_input),
         UNIT_HOSTILE(doorbell_too_far),
         UNIT_HOSTILE(ring_gone),
+        UNIT_HOSTILE(completion_gone),
         UNIT_HOSTILE(enable_with_nonsense),
         UNIT(registers),
         UNIT_HOSTILE(write_halves),

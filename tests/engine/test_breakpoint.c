@@ -702,6 +702,77 @@ static void cancel(void **state)
     peer_free(p);
 }
 
+static void report(struct node *n)
+{
+    n->go_at_once = true;       /* as in a replayed machine */
+}
+
+/* Of a machine that is replayed, only the first stop is reported. */
+static void watched_once(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+    uint32_t id;
+
+    (void)state;
+    p->n->on_stop = report;
+    qhca_break_watch_only(p->e);
+    brk(p, (struct qhca_break){ .on = QHCA_ON_WQE, .once = true });
+    id = brk(p, (struct qhca_break){ .on = QHCA_ON_WQE });
+    post(p, 3, 0x10, 10);
+    assert_int_equal(p->n->stops, 1);
+    /* it has reported itself, and is gone; the other one waits */
+    assert_int_equal(qhca_break_next(p->e, 0)->id, id);
+    assert_int_equal(qhca_break_next(p->e, 0)->hits, 3);
+    show(p, &s);
+    SEEN(&s, "stopped", "true");
+    SEEN(&s, "why", "break");
+    SEEN(&s, "event.wr_id", "0x10");
+    qhca_break_gone_on(p->e);
+    show(p, &s);
+    SEEN(&s, "stopped", "false");
+    post(p, 1, 0x13, 10);
+    assert_int_equal(p->n->stops, 2);
+    show(p, &s);
+    SEEN(&s, "event.wr_id", "0x13");
+    assert_int_equal(peer_waiting(p), 4);
+    p->tail = p->head;
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* Between stops, the steps left are shown. */
+static void steps_shown(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+
+    (void)state;
+    assert_null(qhca_break_step(p->e, QHCA_ON_WQE, 3));
+    show(p, &s);
+    SEEN(&s, "stepping", "wqe");
+    SEEN(&s, "steps_left", "3");
+    post(p, 2, 0, 8);
+    show(p, &s);
+    SEEN(&s, "stopped", "false");
+    SEEN(&s, "steps_left", "1");
+    post(p, 1, 2, 8);
+    assert_true(qhca_break_stopped(p->e));
+    show(p, &s);
+    SEEN(&s, "why", "step");
+    assert_null(seen_get(&s, "steps_left"));
+    node_continue(p->n);
+    peer_run(p);
+    show(p, &s);
+    SEEN(&s, "stopped", "false");
+    assert_null(seen_get(&s, "stepping"));
+    p->tail = p->head;
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -718,6 +789,8 @@ int main(void)
         cmocka_unit_test(events),
         cmocka_unit_test(names),
         cmocka_unit_test(cancel),
+        cmocka_unit_test(watched_once),
+        cmocka_unit_test(steps_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

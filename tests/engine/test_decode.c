@@ -328,6 +328,51 @@ static void unnamed(void **state)
     done(&s);
 }
 
+#define TRACE_LOOK(s, ...) do { \
+        const struct qhca_trace t_ = { __VA_ARGS__ }; \
+        const struct qhca_emit *em_ = seen_start(s); \
+        qhca_emit_begin(em_, NULL); \
+        qhca_emit_trace(em_, &t_); \
+        qhca_emit_end(em_); \
+        assert_int_equal((s)->depth, 0); \
+    } while (0)
+
+/* What only some events of a kind have. */
+static void traces(void **state)
+{
+    struct seen s = { 0 };
+
+    (void)state;
+    TRACE_LOOK(&s, .kind = QHCA_TR_GUEST_ERROR, .num = 0x77,
+               .a = QHCA_STAT_DB_BAD_OBJECT, .text = "no such thing");
+    SEEN(&s, "number", "0x77");
+    SEEN(&s, "counter_name", "db-bad-object");
+    SEEN(&s, "text", "no such thing");
+    TRACE_LOOK(&s, .kind = QHCA_TR_GUEST_ERROR);
+    assert_null(seen_get(&s, "text"));
+
+    TRACE_LOOK(&s, .kind = QHCA_TR_ETH_RX, .num = 3, .index = 4, .b = 9000,
+               .len = 6, .a = 54, .wqe = 17, .op = QHCA_HASH_TYPE_L4,
+               .psn = 0xabc);
+    SEEN(&s, "queue", "3");
+    SEEN(&s, "bytes", "9000");
+    SEEN(&s, "frames", "6");
+    SEEN(&s, "header_bytes", "54");
+    SEEN(&s, "data_index", "17");
+    SEEN(&s, "hash", "0xabc");
+    SEEN(&s, "hash_type_name", "L4");
+    TRACE_LOOK(&s, .kind = QHCA_TR_ETH_TX, .num = 3, .b = 60,
+               .op = QHCA_HASH_TYPE_L4, .a = 54);
+    assert_null(seen_get(&s, "frames"));
+    assert_null(seen_get(&s, "header_bytes"));
+    assert_null(seen_get(&s, "hash"));
+
+    TRACE_LOOK(&s, .kind = QHCA_TR_KINDS, .time = 5);
+    SEEN(&s, "kind", "unknown");
+    SEEN(&s, "time", "5");
+    done(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -338,6 +383,7 @@ int main(void)
         cmocka_unit_test(tag_matching),
         cmocka_unit_test(cqes),
         cmocka_unit_test(unnamed),
+        cmocka_unit_test(traces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,8 @@ static void configurations(void **state)
     REFUSED(c.dm_size = 2048);
     REFUSED(c.dm_size = 12288);
     REFUSED(c.dm_size = 1ULL << 37);
+    REFUSED(c.min_ack_timeout = 32);
+    REFUSED(c.gro_hold = 1000001);
 }
 
 /* An adapter with 16 of everything. */
@@ -444,6 +446,8 @@ static void ipv6_verdict(void **state)
     verdict(f, sizeof(f), &v);
     assert_true(v.l3_ok && v.l4_ok);
     assert_int_equal(v.sum, qhca_csum(f + 14, sizeof(f) - 14, 0));
+    assert_true(qhca_csum_l4_ok(f + 14, 6, f + 54, 33, QHCA_PROTO_TCP));
+    assert_false(qhca_csum_l4_ok(f + 14, 6, f + 54, 33, 132)); /* SCTP */
     f[86] ^= 4;
     verdict(f, sizeof(f), &v);
     assert_true(v.l3_ok && !v.l4_ok);
@@ -464,6 +468,31 @@ static void ipv6_verdict(void **state)
     }
 }
 
+/* An adapter is freed in parts, what a reset has put aside first. */
+static void freed_in_parts(void **state)
+{
+    struct unit *u = *state;
+    unsigned i, parts = 0;
+
+    for (i = 0; i < 600; i++) {
+        guest_create(&u->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    }
+    qhca_reset(u->e);
+    guest_drop(&u->g);
+    assert_non_null(u->e->ad->remains);
+    while (u->e->ad->remains) {
+        assert_false(qhca_free_part(u->e, 100));
+        parts++;
+    }
+    assert_in_range(parts, 6, 12);
+    for (parts = 1; !qhca_free_part(u->e, 100); parts++) {
+        assert_true(parts < 12);
+    }
+    u->n->e = NULL;
+    world_fini(&u->w);
+    free(u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +505,7 @@ int main(void)
         UNIT(atomic_contention),
         UNIT(link_down),
         cmocka_unit_test(ipv6_verdict),
+        cmocka_unit_test_setup_teardown(freed_in_parts, unit_setup, NULL),
     };
 
     return cmocka_run_group_tests_name("edge", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "peer.h"
 #include "emit.h"
 #include "godp.h"
+#include "adapter/adapter.h"
 #include "observe/inspect.h"
 
 #define MTU 256
@@ -335,6 +336,105 @@ static void page_fault(void **state)
     peer_free(p);
 }
 
+/* An invalid WQE waits for those before it, and its error is known. */
+static void invalid_wqe(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.sq_psn;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 16);
+    peer_post(p, (struct gwr){ .opcode = 99, .wr_id = 2, .flags = SIG }, 0,
+              16);
+    peer_expect(p, SEND_ONLY, psn);
+    look_qp(p);
+    SEEN(&s, "context.state_name", "RTS");
+    UNSEEN("requester.window.0.status");
+    SEEN(&s, "requester.window.1.wr_id", "0x2");
+    SEEN(&s, "requester.window.1.status_name", "LOC_QP_OP_ERR");
+    SEEN(&s, "requester.window.1.syndrome_name", "WQE_OPCODE");
+    peer_ack(p, psn, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_cqe(p, scq, 2, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
+    look_qp(p);
+    UNSEEN("requester.window.0.wr_id");
+    peer_free(p);
+}
+
+/* After a NAK: which PSN it went back to. */
+static void went_back(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.sq_psn;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = i,
+                                   .flags = SIG }, 0, 16);
+        peer_expect(p, SEND_ONLY, psn + i);
+    }
+    look_qp(p);
+    SEEN(&s, "requester.retransmission.went_back", "false");
+    UNSEEN("requester.retransmission.back_psn");
+    peer_ack(p, psn + 1, 0x60);
+    peer_expect(p, SEND_ONLY, psn + 1);
+    look_qp(p);
+    SEEN(&s, "requester.retransmission.went_back", "true");
+    SEEN_NUM("requester.retransmission.back_psn", psn + 1);
+    peer_ack(p, psn + 1, 0x1f);
+    look_qp(p);
+    SEEN(&s, "requester.retransmission.went_back", "false");
+    peer_free(p);
+}
+
+/* An acknowledge waits behind a READ response. */
+static void ack_behind_response(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.rq_psn;
+
+    (void)state;
+    p->w.wire.refuse = 65536;
+    peer_tx(p, .op = READ_REQ, .psn = psn, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 16);
+    look_qp(p);
+    UNSEEN("responder.responses_owed.0.then_ack_psn");
+    peer_tx(p, .op = WRITE_ONLY, .psn = psn + 1, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 4, .data = "abcd", .len = 4,
+            .ackreq = true);
+    look_qp(p);
+    SEEN(&s, "responder.responses_owed.0.kind_name", "READ");
+    SEEN_NUM("responder.responses_owed.0.then_ack_psn", psn + 1);
+    UNSEEN("responder.responses_owed.1.psn");
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 10000000);
+    peer_expect(p, RESP_ONLY, psn);
+    peer_expect_aeth(p, 0x1f, psn + 1);
+    peer_free(p);
+}
+
+/* An address that cannot be is shown as such. */
+static void no_path(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    uint16_t was = qp->av.sgid_index;
+
+    (void)state;
+    qp->av.sgid_index = (uint16_t)p->e->cfg.max_gid;
+    look_qp(p);
+    SEEN(&s, "path.error", "there is no such GID index");
+    UNSEEN("path.source.type_name");
+    SEEN(&s, "path.mtu_bytes", "256");
+    qp->av.sgid_index = was;
+    look_qp(p);
+    UNSEEN("path.error");
+    SEEN(&s, "path.source.type_name", "ROCE_V2");
+    peer_free(p);
+}
+
 /* The tag list in search order, and the operations after it. */
 static void tags(void **state)
 {
@@ -445,7 +545,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         LOOK(half_a_send), LOOK(half_a_write), LOOK(owed),
         LOOK(receiver_not_ready), LOOK(part_of_a_read), LOOK(initiator),
-        LOOK(domain), LOOK(page_fault), LOOK(tags), LOOK(lists),
+        LOOK(domain), LOOK(page_fault), LOOK(invalid_wqe), LOOK(went_back),
+        LOOK(ack_behind_response), LOOK(no_path), LOOK(tags), LOOK(lists),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,12 @@ static void io_greedy(struct qhca_io *io)
     IO(io, now.fresh);
 }
 
+/* As if it had written 4 GiB. */
+static void io_huge(struct qhca_io *io)
+{
+    io->len += (size_t)UINT32_MAX + 1;
+}
+
 static void io_end(struct qhca_io *io)
 {
     (void)io;
@@ -283,6 +289,21 @@ static void hostile(void **state)
     free(s.b);
 }
 
+/* A section whose length does not fit its field is not saved. */
+static void too_long(void **state)
+{
+    static const struct qhca_section huge[] = {
+        { "first", 1, 1, io_huge },
+        { "end", 1, 1, io_end },
+    };
+    struct qhca_io io = { .saving = true };
+
+    (void)state;
+    qhca_io_sections(&io, huge, 2);
+    assert_true(io.failed);
+    free(io.out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +314,7 @@ int main(void)
         cmocka_unit_test(version_not_raised),
         cmocka_unit_test(out_of_place),
         cmocka_unit_test(hostile),
+        cmocka_unit_test(too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
