@@ -363,6 +363,36 @@ static void moderation(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
+/* Other parameters: an event that waits by the old ones is sent at once. */
+static void moderation_changes(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_cqc c = { .mod_count = 4, .mod_usec = 50 };
+    struct gcq cq;
+
+    gcq_create(&cq, &u->g, 6, NULL, 1);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
+                              QHCA_CQ_M_MODERATION, &c, sizeof(c), NULL),
+                     QHCA_ST_OK);
+    gcq_arm(&cq, false);
+    push(u, &cq, 0, 0, false);
+    qhca_finish(u->e);
+    world_run(&u->w, 10000);
+    assert_int_equal(u->g.eq[1].events, 0);
+    c.mod_count = 1000;
+    c.mod_usec = 60000;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
+                              QHCA_CQ_M_MODERATION, &c, sizeof(c), NULL),
+                     QHCA_ST_OK);
+    world_run(&u->w, 10000);
+    assert_int_equal(u->g.eq[1].events, 1);
+    /* and none of both is left over */
+    take_all(&cq);
+    world_run(&u->w, 100000000);
+    assert_int_equal(u->g.eq[1].events, 1);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
 /* From any depth to any other, in any lap, with any number of CQEs in it. */
 static void resize(void **state)
 {
@@ -482,6 +512,46 @@ static void resize_refused(void **state)
         push(u, &cq, i, 0, false);
     }
     assert_int_equal(gcq_resize(&cq, 4, NULL), QHCA_ST_BAD_STATE);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
+/* A page is missing in the table of the old ring, or of the new one. */
+static void resize_without_page(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_cqe cqe;
+    uint64_t *entry;
+    struct qhca_cqc c;
+    struct gbuf buf;
+    struct gcq cq;
+    unsigned i;
+
+    gcq_create(&cq, &u->g, 10, &gbuf_flat4k, 1);
+    gbuf_allow(&cq.buf, 0, cq.buf.len, GMEM_RW);
+    gbuf_make(&buf, u->m, 64 << 11, &gbuf_flat4k, true, 0, &u->g.rng);
+    gbuf_allow(&buf, 0, buf.len, GMEM_RW);
+    /* far from the first page, whose table entry is not kept then */
+    for (i = 0; i < 700; i++) {
+        assert_true(push(u, &cq, i, 0, false));
+    }
+    c = (struct qhca_cqc){ .buf = buf.d, .shift = 11 };
+    for (i = 0; i < 2; i++) {
+        entry = gmem_ptr(u->m, gbuf_entry_addr(i ? &buf : &cq.buf, 0), 8);
+        *entry &= ~QHCA_BTE_VALID;
+        assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
+                                  QHCA_CQ_M_RESIZE, &c, sizeof(c), NULL),
+                         QHCA_ST_DMA_ERROR);
+        *entry |= QHCA_BTE_VALID;
+    }
+    gbuf_free(&buf);
+    /* nothing has changed */
+    assert_true(push(u, &cq, 700, 0, false));
+    for (i = 0; i <= 700; i++) {
+        assert_true(gcq_poll(&cq, &cqe));
+        assert_int_equal(cqe.wr_id, i);
+    }
+    assert_false(gcq_poll(&cq, &cqe));
+    assert_int_equal(gcq_resize(&cq, 11, NULL), QHCA_ST_OK);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
@@ -784,8 +854,10 @@ int main(void)
         UNIT(wild_record),
         UNIT(ring_memory_gone),
         UNIT(moderation),
+        UNIT(moderation_changes),
         UNIT(resize),
         UNIT(resize_refused),
+        UNIT(resize_without_page),
         UNIT(resize_long),
         UNIT(moderation_heap),
         UNIT(eq_full),

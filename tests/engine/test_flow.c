@@ -469,12 +469,106 @@ static void copies_and_drop(void **state)
     }
 }
 
+#define FILTERED 190            /* rules that do not apply, ... */
+#define GO_ON 40                /* that give copies and go on, ... */
+#define BEHIND (QHCA_FLOWS_MAX - FILTERED - GO_ON - 1)  /* and later ones */
+
+/*
+ * Rules whose match is the same are one list, of which a frame searches only a
+ * part.  Here that ends among the rules behind the one that takes the frame:
+ * what they would have received counts as lost.
+ */
+static void search_ends(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct qhca_flow r = flow_dmac(&b->qp[0], other);
+    static uint32_t num[QHCA_FLOWS_MAX];
+    uint64_t dropped = stat(b, QHCA_STAT_RAW_RX_DROPPED);
+    uint8_t frame[FRAME];
+    unsigned i, n = 0;
+
+    r.flags = QHCA_FLOW_F_ADDR_FILTER;
+    for (i = 0; i < FILTERED; i++) {
+        num[n++] = add_flow(b, &r);
+    }
+    r.priority = 1;
+    r.flags = QHCA_FLOW_F_DONT_TRAP;
+    for (i = 0; i < GO_ON; i++) {
+        num[n++] = add_flow(b, &r);
+    }
+    r.priority = 2;
+    r.flags = 0;
+    num[n++] = add_flow(b, &r);
+    r.priority = 3;
+    for (i = 0; i < BEHIND; i++) {
+        num[n++] = add_flow(b, &r);
+    }
+    make_frame(frame, other);
+    assert_int_equal(arrive(f, frame, FRAME), 0);
+    assert_int_equal(stat(b, QHCA_STAT_RAW_RX_DROPPED),
+                     dropped + GO_ON + 1 + 1);
+    /* with fewer of them it does not end */
+    for (i = 0; i < BEHIND / 2; i++) {
+        del_flow(b, num[--n]);
+    }
+    assert_int_equal(arrive(f, frame, FRAME), 0);
+    assert_int_equal(stat(b, QHCA_STAT_RAW_RX_DROPPED),
+                     dropped + 2 * (GO_ON + 1) + 1);
+    while (n) {
+        del_flow(b, num[--n]);
+    }
+}
+
+/* A state with one mask more than there may be. */
+static void masks_in_state(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct qhca *e = b->g.n->e;
+    struct qhca_flow r = flow_dmac(&b->qp[0], group);
+    uint32_t num[QHCA_FLOW_MASKS_MAX + 1];
+    char why[160] = "";
+    uint8_t *at, *end;
+    unsigned i;
+    size_t len;
+    void *s;
+
+    r.value.ttl = 9;
+    r.mask.ttl = 0xff;
+    for (i = 0; i < QHCA_FLOW_MASKS_MAX; i++) {
+        r.mask.tos = (uint8_t)(i + 1);
+        num[i] = add_flow(b, &r);
+    }
+    r.value.ttl = 10;
+    num[i] = add_flow(b, &r);           /* with the mask of the last one */
+    assert_true(qhca_save(e, &s, &len));
+    at = s;
+    end = at + len;
+    at = memmem(at, len, &r.mask, sizeof(r.mask));
+    assert_non_null(at);
+    at = memmem(at + 1, (size_t)(end - at - 1), &r.mask, sizeof(r.mask));
+    assert_non_null(at);
+    at += offsetof(struct qhca_flow_match, tos);
+    ++*at;
+    assert_false(qhca_load(e, s, len, why, sizeof(why)));
+    assert_non_null(strstr(why, "there are too many masks"));
+    assert_null(e->eth->flows);
+    --*at;
+    assert_true(qhca_load(e, s, len, why, sizeof(why)));
+    free(s);
+    for (i = 0; i <= QHCA_FLOW_MASKS_MAX; i++) {
+        del_flow(b, num[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIX(fields), FIX(odd_frames), FIX(priorities), FIX(copies),
         FIX(defaults), FIX(sniffer), FIX(commands), FIX(many_rules),
         FIX(copies_end), FIX(copies_and_drop),
+        FIX(search_ends), FIX(masks_in_state),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

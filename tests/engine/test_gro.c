@@ -1557,6 +1557,10 @@ static void fatal_ends(void **state)
     assert_int_equal(u->e->fatal, QHCA_FATAL_EQ);
     assert_true(erq_poll(&q, &c));
     assert_false(erq_poll(&q, &c));
+    /* the rest is forgotten when the engine is called again */
+    assert_int_equal(u->e->eth->gro.held, 2);
+    node_reg_write(u->n, QHCA_REG_ASQ_DB, 0, 4);
+    assert_int_equal(u->e->eth->gro.held, 0);
     qhca_reset(u->e);
     gbuf_free(&q.ring.buf);
     gbuf_free(&q.data.buf);

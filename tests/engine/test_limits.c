@@ -190,6 +190,53 @@ static void hundred_thousand_mrs(void **state)
     free(key);
 }
 
+/* Create @op with @in until there is no number left; how many there were. */
+static unsigned create_all(struct guest *g, uint8_t op, const void *in,
+                           uint32_t len, uint32_t *last)
+{
+    struct gcmd c = { .op = op, .in = in, .in_len = len };
+    uint8_t st;
+    unsigned n;
+
+    for (n = 0; (st = guest_cmd(g, &c)) == QHCA_ST_OK; n++) {
+        *last = c.robj;
+    }
+    assert_int_equal(st, QHCA_ST_NO_RESOURCES);
+    return n;
+}
+
+/* All numbers are in use; with one that is free again, one more succeeds. */
+static void no_numbers(void **state)
+{
+    struct qhca_config small;
+    struct qhca_mpt mw = { .flags = QHCA_MR_F_MW1 };
+    uint32_t last = 0, again = 0;
+    struct guest g;
+    struct world w;
+
+    (void)state;
+    memset(&small, 0, sizeof(small));
+    qhca_config_default(&small);
+    small.max_mr = 16;
+    world_init(&w, 1, 1, &small);
+    guest_start(&g, &w.node[0], 1, &cfg);
+    mw.pd = g.pd;
+    assert_int_equal(create_all(&g, QHCA_CMD_CREATE_MW, &mw, sizeof(mw),
+                                &last), 15);
+    assert_int_equal(guest_simple(&g, QHCA_CMD_DESTROY_MR, last), QHCA_ST_OK);
+    assert_int_equal(create_all(&g, QHCA_CMD_CREATE_MW, &mw, sizeof(mw),
+                                &again), 1);
+    assert_int_equal(again, last);
+    assert_int_equal(create_all(&g, QHCA_CMD_ALLOC_XRCD, NULL, 0, &last),
+                     1023);
+    assert_int_equal(guest_simple(&g, QHCA_CMD_FREE_XRCD, last), QHCA_ST_OK);
+    assert_int_equal(create_all(&g, QHCA_CMD_ALLOC_XRCD, NULL, 0, &again), 1);
+    assert_int_equal(again, last);
+    qhca_reset(w.node[0].e);
+    guest_drop(&g);
+    world_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +244,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_qps),
         cmocka_unit_test(ten_thousand_timeouts),
         cmocka_unit_test(hundred_thousand_mrs),
+        cmocka_unit_test(no_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

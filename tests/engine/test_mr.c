@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory regions: the accesses that a key allows. */
 #include "unit.h"
+#include "rule.h"
 
 #define LW QHCA_ACCESS_LOCAL_WRITE
 #define RW QHCA_ACCESS_REMOTE_WRITE
@@ -175,6 +176,160 @@ static void atomics(void **state)
     assert_int_equal(do_add(u, 0, at, 1, 0, &old), QHCA_SYN_KEY_PRIVILEGE);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     assert_int_equal(gmr_destroy(&no), QHCA_ST_OK);
+}
+
+static bool read_fails(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    (void)opaque;
+    (void)addr;
+    (void)buf;
+    (void)len;
+    return false;
+}
+
+static bool write_fails(void *opaque, uint64_t addr, const void *buf,
+                        size_t len)
+{
+    (void)opaque;
+    (void)addr;
+    (void)buf;
+    (void)len;
+    return false;
+}
+
+static bool store_fails(void *opaque, uint64_t addr, uint64_t val)
+{
+    (void)opaque;
+    (void)addr;
+    (void)val;
+    return false;
+}
+
+static bool cas_fails(void *opaque, uint64_t addr, uint64_t cmp, uint64_t swap,
+                      uint64_t *old)
+{
+    (void)opaque;
+    (void)addr;
+    (void)cmp;
+    (void)swap;
+    *old = 0;
+    return false;
+}
+
+static unsigned cas_tries;
+
+/* Another CPU always changes the word first. */
+static bool cas_loses(void *opaque, uint64_t addr, uint64_t cmp, uint64_t swap,
+                      uint64_t *old)
+{
+    (void)opaque;
+    (void)addr;
+    (void)swap;
+    cas_tries++;
+    *old = cmp + 1;
+    return true;
+}
+
+/* An access that must fail for the reason @syn, and count as an error. */
+#define FAILS(call, syn) do {                                           \
+        uint64_t was_ = unit_stat(u, QHCA_STAT_DMA_ERRORS);             \
+                                                                        \
+        assert_int_equal(call, syn);                                    \
+        assert_int_equal(unit_stat(u, QHCA_STAT_DMA_ERRORS), was_ + 1); \
+    } while (0)
+
+/* Each access to the word may fail; the word remains. */
+static void words_fail(void **state)
+{
+    struct unit *u = *state;
+    const uint64_t at = 0x10000;
+    const struct qhca_ops good = u->e->ops;
+    uint64_t old, v = 40;
+    uint8_t buf[8] = { 1, 2, 3 };
+    struct gmr mr[2];
+    unsigned dm;
+
+    gmr_create(&mr[0], &u->g, 4096, at, LW | RW | RR | RA, &gbuf_direct);
+    gmr_create_dm(&mr[1], &u->g, 4096, at, LW | RW | RR | RA);
+    for (dm = 0; dm < 2; dm++) {
+        uint32_t key = mr[dm].key;
+
+        gbuf_allow(&mr[dm].buf, 0, 4096, GMEM_RW);
+        gbuf_write(&mr[dm].buf, 0, &v, 8);
+        u->e->ops.dma_read = u->e->ops.dm_read = read_fails;
+        FAILS(qhca_mr_read(u->e, u->g.pd, false, key, at, buf, 8, RR, 2),
+              QHCA_SYN_DATA_DMA);
+        FAILS(do_add(u, key, at, 1, 0, &old), QHCA_SYN_DATA_DMA);
+        u->e->ops = good;
+        u->e->ops.dma_write = u->e->ops.dm_write = write_fails;
+        FAILS(qhca_mr_write(u->e, u->g.pd, false, key, at, buf, 8, RW, 2),
+              QHCA_SYN_DATA_DMA);
+        u->e->ops = good;
+        u->e->ops.dma_cas64 = u->e->ops.dm_cas64 = cas_fails;
+        u->e->ops.dma_store64 = store_fails;
+        FAILS(do_add(u, key, at, 1, 0, &old), QHCA_SYN_DATA_DMA);
+        FAILS(do_swap(u, key, at, 40, UINT64_MAX, 7, UINT64_MAX, &old),
+              QHCA_SYN_DATA_DMA);
+        FAILS(qhca_mr_store64(u->e, u->g.pd, key, at, buf, 2),
+              QHCA_SYN_DATA_DMA);
+        /* it does not try forever */
+        u->e->ops.dma_cas64 = u->e->ops.dm_cas64 = cas_loses;
+        cas_tries = 0;
+        FAILS(do_add(u, key, at, 1, 0, &old), QHCA_SYN_DATA_DMA);
+        assert_in_range(cas_tries, 2, 10000);
+        if (dm) {
+            cas_tries = 0;
+            FAILS(qhca_mr_store64(u->e, u->g.pd, key, at, buf, 2),
+                  QHCA_SYN_DATA_DMA);
+            assert_in_range(cas_tries, 2, 10000);
+        }
+        u->e->ops = good;
+        v = 0;
+        gbuf_read(&mr[dm].buf, 0, &v, 8);
+        assert_int_equal(v, 40);
+        assert_int_equal(do_add(u, key, at, 1, 0, &old), QHCA_SYN_NONE);
+        assert_int_equal(gmr_destroy(&mr[dm]), QHCA_ST_OK);
+    }
+}
+
+/* An injected fault of the word's memory. */
+static void word_faulty(void **state)
+{
+    struct unit *u = *state;
+    struct gmr mr;
+    uint64_t old, v;
+
+    gmr_create(&mr, &u->g, 4096, 0, LW | RW | RA, &gbuf_flat4k);
+    gbuf_allow(&mr.buf, 0, 4096, GMEM_RW);
+    rule_add(u->e, RULE(DMA_ERROR, .fields = QHCA_FLT_KIND,
+                        .kind = QHCA_DMA_DATA));
+    FAILS(do_add(u, mr.key, 8, 1, 0, &old), QHCA_SYN_DATA_DMA);
+    FAILS(do_swap(u, mr.key, 8, 0, UINT64_MAX, 7, UINT64_MAX, &old),
+          QHCA_SYN_DATA_DMA);
+    qhca_fault_remove(u->e, 0);
+    gbuf_read(&mr.buf, 8, &v, 8);
+    assert_int_equal(v, 0);
+    assert_int_equal(do_add(u, mr.key, 8, 1, 0, &old), QHCA_SYN_NONE);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+}
+
+/* An aligned address whose memory is not, since the region begins anywhere. */
+static void word_misaligned(void **state)
+{
+    struct unit *u = *state;
+    uint64_t addr = gmem_alloc(u->m, 4096, 12, 0), old;
+    struct qhca_mpt c = {
+        .buf = { .addr = addr + 4, .len = 64 }, .len = 64, .pd = u->g.pd,
+        .access = LW | RW | RA,
+    };
+    uint32_t key = guest_create(&u->g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
+    const uint8_t buf[8] = { 1 };
+
+    FAILS(do_add(u, key, 8, 1, 0, &old), QHCA_SYN_DATA_DMA);
+    FAILS(qhca_mr_store64(u->e, u->g.pd, key, 8, buf, 2), QHCA_SYN_DATA_DMA);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, key),
+                     QHCA_ST_OK);
+    gmem_release(u->m, addr, 4096);
 }
 
 /* Work requests write where CPUs read it, and nowhere else. */
@@ -563,6 +718,9 @@ int main(void)
         UNIT(reserved_key),
         UNIT(copies),
         UNIT(atomics),
+        UNIT(words_fail),
+        UNIT(word_faulty),
+        UNIT(word_misaligned),
         UNIT(device_memory),
         UNIT(device_memory_bounds),
         UNIT(masked_atomics),

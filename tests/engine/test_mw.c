@@ -243,7 +243,7 @@ static void refused(void **state)
 {
     struct unit *u = *state;
     struct gmr plain, readonly;
-    uint32_t one, two, pd, other;
+    uint32_t one, two, pd, other, foreign;
     struct mw_world w;
     struct gcmd c = { .op = QHCA_CMD_ALLOC_PD };
     struct qhca_mpt m;
@@ -280,6 +280,11 @@ static void refused(void **state)
                      QHCA_SYN_KEY_BOUNDS);
     assert_int_equal(bind(&w, 0, one, w.mr.key, IOVA + 1, UINT64_MAX, RR),
                      QHCA_SYN_KEY_BOUNDS);
+    m = (struct qhca_mpt){ .buf = plain.buf.d, .len = plain.len, .pd = pd,
+                           .access = LW | BIND };
+    foreign = guest_create(&u->g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+    assert_int_equal(bind(&w, 0, one, foreign, 0, 1, RR), QHCA_SYN_KEY_PD);
+    assert_int_equal(destroy(&w, foreign), QHCA_ST_OK);
     /* a window on a window */
     assert_int_equal(bind(&w, 0, one, readonly.key, 0, 100, RR),
                      QHCA_SYN_NONE);
@@ -292,6 +297,7 @@ static void refused(void **state)
     assert_int_equal(bind(&w, 0, two, w.mr.key, IOVA, 1,
                           QHCA_ACCESS_FLUSH_GLOBAL), QHCA_SYN_KEY_ACCESS);
     /* commands */
+    m = (struct qhca_mpt){ .pd = pd };
     m.flags = QHCA_MR_F_MW1 | QHCA_MR_F_MW2;
     assert_int_equal(unit_cmd(u, QHCA_CMD_CREATE_MW, 0, 0, &m, sizeof(m),
                               &off), QHCA_ST_BAD_PARAM);

@@ -6,11 +6,12 @@
  */
 #include "unit.h"
 #include "peer.h"
+#include "godp.h"
 #include "nomem.h"
 #include "reborn.h"
 #include "memlink/shared_ring.h"
 #include "observe/breakpoint.h"
-#include "observe/fault.h"
+#include "observe/fault_state.h"
 #include "transport/rc.h"
 
 /* ---- the adapter ---- */
@@ -262,6 +263,84 @@ static void no_window(void **state)
     peer_free(p);
 }
 
+#define ODP_IOVA 0x700000000000ull
+
+/* A page is missing, and what is needed to wait for it, too: an error. */
+static void no_waiting(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr send = { .opcode = QHCA_WQE_SEND, .wr_id = 5, .num_sge = 1,
+                        .flags = QHCA_WQE_F_SIGNALED };
+    struct godp odp;
+    struct gmr mr;
+
+    (void)state;
+    godp_create(&odp, &mr, &p->g, 8192, ODP_IOVA, QHCA_ACCESS_MASK,
+                &gbuf_flat4k);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 64);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_ack(p, p->a.sq_psn, 0x1f);
+    send.sge[0] = (struct qhca_sge){ ODP_IOVA, 64, mr.key };
+    nomem_at(1);
+    peer_post(p, send, 0, 0);
+    peer_run(p);
+    assert_true(nomem_end());
+    peer_cqe(p, scq, 5, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_PAGE_FAULT);
+    assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_PAGE_FAULTS), 0);
+    peer_expect_nothing(p);
+    assert_int_equal(godp_destroy(&odp), QHCA_ST_OK);
+    peer_free(p);
+}
+
+/* The packet cannot be kept until its page is there: the peer resends it. */
+static void no_packet_kept(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct pkt k = { .op = WRITE_ONLY, .dmalen = 4, .data = "data", .len = 4,
+                     .ackreq = true, .psn = p->a.rq_psn, .va = ODP_IOVA };
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
+    struct godp odp;
+    struct gmr mr;
+    uint8_t b[4400];
+    unsigned i;
+    size_t len;
+
+    (void)state;
+    godp_create(&odp, &mr, &p->g, 8192, ODP_IOVA, QHCA_ACCESS_MASK,
+                &gbuf_flat4k);
+    gbuf_allow(&mr.buf, 0, 8192, GMEM_RW);
+    k.rkey = mr.key;
+    for (i = 0; i < 2; i++) {
+        k.psn = p->a.rq_psn + i;
+        k.va = ODP_IOVA + 4096 * i;
+        len = peer_build(p, &k, b);
+        if (i) {
+            nomem_at(1);
+        }
+        qhca_receive(p->e, b, len);
+        if (i) {
+            assert_true(nomem_end());
+        }
+        guest_faults(&p->g, p->qp.qpn, f);
+        assert_true(f[QHCA_PAGE_FAULT_RECV].flags & QHCA_PAGE_FAULT_VALID);
+        godp_in(&odp, 4096 * i, 4096, true);
+        assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_RECV,
+                                      f[QHCA_PAGE_FAULT_RECV].token, false),
+                         QHCA_ST_OK);
+        if (i) {
+            peer_expect_aeth(p, 0x60, k.psn);
+            peer_send(p, k);
+        }
+        peer_expect_aeth(p, 0x1f, k.psn);
+        gbuf_read(&mr.buf, 4096 * i, b, 4);
+        assert_memory_equal(b, "data", 4);
+    }
+    peer_expect_nothing(p);
+    assert_int_equal(godp_destroy(&odp), QHCA_ST_OK);
+    peer_free(p);
+}
+
 static void no_memlink(void **state)
 {
     static _Alignas(4096) uint8_t ring[2][QHCA_MEMLINK_RING_BYTES];
@@ -331,6 +410,31 @@ static void no_tools(void **state)
     assert_null(qhca_break_next(u->e, 0));
 }
 
+/* A rule is removed although what it has counted cannot be taken apart. */
+static void no_forgetting(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_fault_rule rule[2];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        rule[i] = (struct qhca_fault_rule){
+            .action = QHCA_FLT_LOSE_INTERRUPT, .nth = 3,
+        };
+        assert_null(qhca_fault_add(u->e, &rule[i]));
+    }
+    assert_false(qhca_fault_irq(u->e, 1));
+    assert_false(qhca_fault_irq(u->e, 1));
+    nomem_at(1);
+    assert_true(qhca_fault_remove(u->e, rule[0].id));
+    assert_true(nomem_end());
+    assert_int_equal(qhca_fault_next(u->e, 0)->id, rule[1].id);
+    /* the other one has not forgotten */
+    assert_true(qhca_fault_irq(u->e, 1));
+    assert_int_equal(qhca_fault_next(u->e, 0)->hits, 1);
+    assert_true(qhca_fault_remove(u->e, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,9 +442,12 @@ int main(void)
         UNIT(no_reset),
         UNIT_HOSTILE(no_objects),   /* so that a failure is reported */
         cmocka_unit_test(no_window),
+        cmocka_unit_test(no_waiting),
+        cmocka_unit_test(no_packet_kept),
         UNIT(no_memlink),
         UNIT(no_save),
         UNIT(no_tools),
+        UNIT(no_forgetting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -434,6 +434,46 @@ static void own_receive_fails(void **state)
     del_flow(a, num);
 }
 
+static bool is_it(void *opaque, uint64_t addr)
+{
+    return addr == *(uint64_t *)opaque;
+}
+
+/* A send WQE that cannot be read: it fails, and the next ones are flushed. */
+static void unreadable(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0];
+    struct gqp *qp = &a->qp[0];
+    uint64_t bad = gbuf_addr(&qp->sq, 0, NULL), frames = f->w.frames;
+    struct gwr wr = {
+        .opcode = QHCA_WQE_RAW_SEND, .wr_id = 1000, .num_sge = 1,
+        .sge = { { .addr = IOVA, .len = FRAME, .lkey = a->mr.key } },
+    };
+    struct qhca_qpc c;
+    struct qhca_cqe cqe;
+
+    a->g.m->may_fail = is_it;
+    a->g.m->may_fail_opaque = &bad;
+    assert_true(gqp_post_send(qp, &wr));
+    assert_true(gqp_post_send(qp, &wr));
+    a->g.m->fail_64k = 65536;
+    gqp_ring(qp);
+    a->g.m->fail_64k = 0;
+    world_run(&f->w, 100000);
+    assert_int_equal(f->w.frames, frames);
+    guest_query(&a->g, QHCA_CMD_QUERY_QP, qp->qpn, &c, sizeof(c));
+    assert_int_equal(c.state, QHCA_QPS_ERR);
+    assert_true(gcq_poll(&a->cq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_LOC_QP_OP_ERR);
+    assert_int_equal(cqe.syndrome, QHCA_SYN_WQE_DMA);
+    assert_int_equal(cqe.wqe_index, 0);
+    assert_true(gcq_poll(&a->cq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_WR_FLUSH_ERR);
+    assert_int_equal(cqe.wqe_index, 1);
+    assert_false(gcq_poll(&a->cq, &cqe));
+}
+
 /* A RoCE packet to a raw packet QP is not delivered. */
 static void not_a_roce_qp(void **state)
 {
@@ -578,6 +618,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
         FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
+        FIX(unreadable),
         FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp), FIX(mtu),
         FIX(own_cut), FIX(loopback_is_not_blocked),
     };

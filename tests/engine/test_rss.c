@@ -454,6 +454,50 @@ static void hostile_state(void **state)
     wq_free(&w);
 }
 
+/* A state in which an RSS QP is to run: it has no work, and goes on. */
+static void ready_in_state(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct qhca *e = b->g.n->e;
+    struct gqp as = { 0 };
+    uint32_t rqtn, num;
+    uint8_t frame[FRAME];
+    struct qhca_flow r;
+    struct qhca_qpc q;
+    struct qhca_cqe c;
+    char why[160] = "";
+    struct qhca_qp *qp;
+    struct wq w;
+    size_t len;
+    void *s;
+
+    wq_make(b, &w);
+    assert_int_equal(wq_state(&w, QHCA_WQS_RDY), QHCA_ST_OK);
+    rqtn = rqt_make(b, &w.wqn, 1);
+    q = rss_context(b, rqtn, 0);
+    as.qpn = guest_create(&b->g, QHCA_CMD_CREATE_QP, &q, sizeof(q));
+    r = flow_dmac(&as, group);
+    num = add_flow(b, &r);
+    qp = qhca_qp_get(e, as.qpn);
+    qhca_list_add_tail(&e->q->ready, &qp->ready);
+    assert_true(qhca_save(e, &s, &len));
+    CHECK(qhca_load(e, s, len, why, sizeof(why)), "%s", why);
+    free(s);
+    qp = qhca_qp_get(e, as.qpn);
+    assert_false(qhca_list_empty(&qp->ready));
+    world_run(&f->w, 1000000);
+    assert_true(qhca_list_empty(&qp->ready));
+    assert_true(qhca_list_empty(&e->q->ready));
+    wq_post(&w, b->mr.key);
+    make_frame(frame, group);
+    arrive(f, frame);
+    assert_true(gcq_poll(&b->cq, &c));
+    assert_int_equal(c.qpn, w.wqn);
+    assert_int_equal(c.status, QHCA_WC_SUCCESS);
+    free_all(b, num, as.qpn, rqtn, &w, 1);
+}
+
 /* States: valid transitions, and what each does with WQEs. */
 static void states(void **state)
 {
@@ -760,7 +804,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(toeplitz), FIX(spread), FIX(spread_tcp),
-        FIX(hostile_state), FIX(states), FIX(strip_vlan),
+        FIX(hostile_state), FIX(ready_in_state), FIX(states), FIX(strip_vlan),
         FIX(one_fails),
         FIX(commands), cmocka_unit_test(reset),
     };

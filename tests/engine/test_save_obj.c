@@ -133,6 +133,7 @@ static void unmake(struct objects *o)
     X(cq->dbrec, 4, "no command could have created it")                      \
     X(cq->state, 9, "its state is unknown")                                  \
     X(cq->arm, 9, "its state is unknown")                                    \
+    X(eq->eqn, 0xffff, "an object's number is taken or out of range")        \
     X(cq->prod, cq->cons + 17, "more completions than it holds")             \
     X(srq->shift, 20, "no command could have created it")                    \
     X(srq->stride, 4, "no command could have created it")                    \
@@ -158,6 +159,8 @@ static void unmake(struct objects *o)
     X(mr->flags, QHCA_MR_F_PHYS, "no command could have created it")         \
     X(mr->flags, QHCA_MR_F_FAST_REG, "no command could have created it")     \
     X(mr->flags, QHCA_MR_F_ODP | QHCA_MR_F_DM, "could have created it")      \
+    X(mr->key, 0xffffffu, "an object's number is taken or out of range")     \
+    X(mw->mr.key, 0xffffffu, "an object's number is taken or out of range")  \
     X(mr->flags, 0x80, "no command could have created it")                   \
     X(fast->state, QHCA_MR_VALID, "no command could have created it")        \
     X(fast->max_entries, 0, "no command could have created it")              \
@@ -298,10 +301,108 @@ static void bound_by_another(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
+/* Regions that REG_MR has registered, and those of all memory. */
+static void special_regions(void **state)
+{
+    struct unit *u = *state;
+    const struct qhca_config cfg = u->e->cfg;
+    static const char no[] = "no command could have created it";
+    struct qhca_mpt c = { .flags = QHCA_MR_F_PHYS, .pd = u->g.pd };
+    struct qhca_sq_wqe wqe = {
+        .ctrl = { .opcode = QHCA_WQE_REG_MR, .arg0 = IOVA, .arg1 = 8192 },
+    };
+    uint32_t phys, fast;
+    struct qhca_mr *mr;
+    struct gbuf b;
+
+    phys = guest_create(&u->g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
+    assert_string_equal(node_loads(u->n, &cfg), "");
+    mr = qhca_mr_get_cmd(u->e, phys);
+    mr->len--;
+    assert_non_null(strstr(node_loads(u->n, &cfg), no));
+    mr->len++;
+    assert_string_equal(node_loads(u->n, &cfg), "");
+
+    gbuf_make(&b, u->m, 8192, &gbuf_flat4k, false, 0, &u->g.rng);
+    c = (struct qhca_mpt){ .flags = QHCA_MR_F_FAST_REG, .pd = u->g.pd,
+                           .max_entries = 2 };
+    fast = guest_create(&u->g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
+    wqe.remote.addr = b.d.addr;
+    wqe.remote.rkey = fast;
+    wqe.remote.arg = 12 << 8 | 2 << 16;
+    assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &wqe), QHCA_SYN_NONE);
+    assert_string_equal(node_loads(u->n, &cfg), "");
+    mr = qhca_mr_get_cmd(u->e, fast);
+    mr->max_entries = 1;
+    assert_non_null(strstr(node_loads(u->n, &cfg), no));
+    mr->max_entries = 2;
+    assert_string_equal(node_loads(u->n, &cfg), "");
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, fast),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, phys),
+                     QHCA_ST_OK);
+    gbuf_free(&b);
+}
+
+/* Only a WQ in ERR flushes. */
+static void flushes_too_early(void **state)
+{
+    struct unit *u = *state;
+    const struct qhca_config cfg = u->e->cfg;
+    struct objects o;
+    struct qhca_wq *wq;
+
+    make(&o, u);
+    wq = qhca_wq_get(u->e, o.wqn);
+    qhca_list_add_tail(&u->e->eth->wq_flush, &wq->flush);
+    assert_non_null(strstr(node_loads(u->n, &cfg),
+                           "its receives are flushed outside of ERR"));
+    wq->state = QHCA_WQS_ERR;
+    assert_string_equal(node_loads(u->n, &cfg), "");
+    wq->state = QHCA_WQS_RESET;
+    qhca_list_del(&wq->flush);
+    unmake(&o);
+}
+
+/* In older states a WQ is a QP, in one of three states. */
+static void wq_as_qp(void **state)
+{
+    struct unit *u = *state;
+    struct objects o;
+    struct qhca_wq *wq;
+    struct qhca_xport xp;
+    struct qhca_qp qp;
+    unsigned st;
+
+    make(&o, u);
+    wq = qhca_wq_get(u->e, o.wqn);
+    memset(&qp, 0, sizeof(qp));
+    memset(&xp, 0, sizeof(xp));
+    qp.qpn = wq->wqn;
+    qp.pd = wq->pd;
+    qp.uar = wq->uar;
+    qp.rcq = wq->cq;
+    qp.rq = wq->ring;
+    qp.xp = &xp;
+    for (st = QHCA_QPS_RESET; st <= QHCA_QPS_ERR; st++) {
+        qp.state = (uint8_t)st;
+        assert_int_equal(qhca_saved_wq_ops.valid(u->e, &qp),
+                         st == QHCA_QPS_RESET || st == QHCA_QPS_RTR ||
+                         st == QHCA_QPS_ERR);
+    }
+    qp.state = QHCA_QPS_RTR;
+    qp.sq_stride = 6;
+    assert_false(qhca_saved_wq_ops.valid(u->e, &qp));
+    unmake(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(bound_by_another),
+        UNIT(special_regions),
+        UNIT(flushes_too_early),
+        UNIT(wq_as_qp),
         UNIT_HOSTILE(spoilt),       /* so that a failure is reported */
     };
 

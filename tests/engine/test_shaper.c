@@ -556,6 +556,39 @@ static void changes(void **state)
     assert_int_equal(drop(&f, fast), QHCA_ST_OK);
 }
 
+/* Of several that wait, the one whose time comes first is the next. */
+static void wakes_in_order(void **state)
+{
+    static const uint64_t rate[SQS] = { 1211200, 302800, 605600, 201872 };
+    struct unit *u = *state;
+    uint64_t begin[SQS], wait;
+    uint32_t s[SQS];
+    struct fix f;
+    unsigned i;
+
+    make(&f, u, SQS);
+    for (i = 0; i < SQS; i++) {
+        s[i] = shaper(&f, rate[i], 0, QHCA_SHAPER_NONE, 1);
+        assert_int_equal(attach(&f, i, s[i]), QHCA_ST_OK);
+        post_n(&f, i, 2);
+    }
+    world_run(&u->w, MS);
+    for (i = 0; i < SQS; i++) {
+        assert_int_equal(frames[i], 1);
+        begin[i] = last[i];
+    }
+    world_run(&u->w, SECOND);
+    for (i = 0; i < SQS; i++) {
+        assert_int_equal(frames[i], 2);
+        wait = FRAME * 8 * SECOND / rate[i];      /* 10, 40, 20, 60 ms */
+        assert_in_range(last[i] - begin[i], wait - MS, wait + MS);
+    }
+    unmake(&f);
+    for (i = 0; i < SQS; i++) {
+        assert_int_equal(drop(&f, s[i]), QHCA_ST_OK);
+    }
+}
+
 /* A shaper that waits goes below another that waits, and comes back. */
 static void moves(void **state)
 {
@@ -897,6 +930,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_sends, super_setup,
                                         unit_teardown),
         UNIT(changes),
+        UNIT(wakes_in_order),
         UNIT(moves),
         UNIT(looks),
         UNIT(reborn),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The buffer-table walker: every form, boundaries, invalid entries. */
 #include "unit.h"
+#include "rule.h"
 
 static const struct gbuf_shape shapes[] = {
     { QHCA_BUF_DIRECT, 0, 0, 0 },
@@ -229,6 +230,34 @@ static void bad_list(void **state)
     gbuf_free(&b);
 }
 
+/* An injected fault of one entry of a list. */
+static void list_faulty(void **state)
+{
+    struct unit *u = *state;
+    static const struct gbuf_shape list = { QHCA_BUF_LIST, 0, 0, 0 };
+    uint64_t addr, run, errors = unit_stat(u, QHCA_STAT_TABLE_ERRORS);
+    struct qhca_buf_table m;
+    struct gbuf b;
+    uint32_t i;
+
+    make(u, &b, &m, 64 * 4096, &list, true, 0);
+    for (i = 0; i < b.chunks; i++) {
+        rule_add(u->e, RULE(TABLE_ERROR, .fields = QHCA_FLT_INDEX, .index = i,
+                            .index_last = i));
+        assert_int_equal(qhca_buf_table_walk(u->e, &m, b.chunk[i].off, 1,
+                                             &addr, &run),
+                         QHCA_SYN_TABLE_INVALID);
+        assert_int_equal(unit_stat(u, QHCA_STAT_TABLE_ERRORS), ++errors);
+        /* not the others, and not this one without the rule */
+        if (i) {
+            check_at(u, &b, &m, b.chunk[i].off - 1);
+        }
+        qhca_fault_remove(u->e, 0);
+        check_at(u, &b, &m, b.chunk[i].off);
+    }
+    gbuf_free(&b);
+}
+
 /* Regions: only the first and the last segment may be very short. */
 static void short_segments(void **state)
 {
@@ -401,6 +430,7 @@ int main(void)
         UNIT(bad_entries),
         UNIT(bad_upper_level),
         UNIT(bad_list),
+        UNIT(list_faulty),
         UNIT(short_segments),
         UNIT(bad_descriptors),
         UNIT(round_trip),
