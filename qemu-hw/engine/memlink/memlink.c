@@ -500,10 +500,12 @@ static enum qhca_memlink_way memlink_take_room(struct qhca *e,
     case QHCA_SHRING_OK:
         break;
     case QHCA_SHRING_NONE:
+        /* GCOVR_EXCL_START: only if the peer makes room at this moment */
         if (qhca_shring_want_room(&l->tx, need) &&
             qhca_shring_reserve(&l->tx, need, &l->rec) == QHCA_SHRING_OK) {
             break;
         }
+        /* GCOVR_EXCL_STOP */
         return link_wait(e, l, QHCA_MEMLINK_PATIENCE_NS);
     default:
         qhca_memlink_cut(e, l, "the peer has broken the ring's rules");

@@ -157,10 +157,8 @@ static uint64_t code_of(const struct qhca_trace *t)
         return t->a;
     case IN_B:
         return t->b;
-    case IN_ADDR:
+    default:                    /* IN_ADDR: with NONE there is no such field */
         return t->addr;
-    default:
-        return 0;
     }
 }
 

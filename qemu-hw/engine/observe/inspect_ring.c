@@ -234,10 +234,8 @@ static void decode_entry(const struct qhca_emit *em,
     case QHCA_OBJ_ETH_SQ:
         qhca_decode_eth_wqe(em, p, len);
         break;
-    case QHCA_OBJ_ETH_RQ:
+    default:                    /* QHCA_OBJ_ETH_RQ: others have no rings */
         qhca_decode(em, qhca_fields_eth_seg, p);
-        break;
-    default:
         break;
     }
 }
