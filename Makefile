@@ -119,7 +119,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
-	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests
+	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series coverage test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -141,7 +141,7 @@ test-engine: $(call built,root) ## Engine unit tests, simulation, short fuzzing 
 test-engine-all: $(call built,root) ## The same, with more seeds and longer fuzzing
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check-all
 
-coverage: root ## Show lines and branches of engine and provider that tests reach
+coverage: $(call built,root) ## Show lines and branches of engine and provider that tests reach
 	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage
 	$(IN_ROOT) $(MAKE) -C tests/provider coverage
