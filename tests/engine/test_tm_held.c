@@ -257,7 +257,7 @@ static void saved(void **state)
     tag->num_sge = QHCA_TM_MAX_SGE + 1;
     assert_true(refused(&t, "no command could have added a tag"));
     tag->num_sge = 1;
-    /* the receive that it stands for is not there */
+    /* without its receive */
     t.qp->xp->recv.held = false;
     t.qp->xp->rsp_op = QHCA_RSPOP_NONE;
     assert_true(refused(&t, "it holds a tag, but no receive"));
