@@ -126,6 +126,23 @@ def test_tests_of_a_makefile(tmp_path):
         "net/tcp_mmap"]
 
 
+def test_package_that_a_test_needs(tmp_path):
+    """Without it the test is skipped, and says what it needs."""
+    (tmp_path / "drivers/net/hw").mkdir(parents=True)
+    (tmp_path / "drivers/net/Makefile").write_text("TEST_PROGS := netpoll_basic.py\n")
+    (tmp_path / "drivers/net/hw/Makefile").write_text("")
+    asked = []
+
+    def run(line, check):
+        asked.append(line)
+        return SimpleNamespace(rc=1)
+
+    listed, = programs.programs(tmp_path)
+    cases, _ = listed.run(SimpleNamespace(a=SimpleNamespace(run=run)))
+    assert [case.verdict for case in cases] == [SKIP] and "needs bpftrace" in cases[0].reason
+    assert asked == ["command -v bpftrace"]
+
+
 @pytest.mark.parametrize("test, name, reason, verdict", [
     ("rss_ctx.py", "test_hitless_key_update", "Check failed 0.428111 >= 0.2", XFAIL),
     ("rss_ctx.py", "test_hitless_key_update", "Check failed 2.1 >= 0.2", FAIL),

@@ -33,8 +33,6 @@ SHORT = {"drivers/net/queues.py", "drivers/net/stats.py"}
 OTHER_HARDWARE = {
     "drivers/net/netcons_basic.sh":
         "not run: tests only netdevsim, which Debian's kernel lacks",
-    "drivers/net/netpoll_basic.py":
-        "not run: needs bpftrace, which is not in the image (QHCA_GUEST_PACKAGES=bpftrace, --all)",
     "drivers/net/hw/ethtool.sh": "not run: needs a PHY that negotiates its speed with the partner",
     "drivers/net/hw/ethtool_extended_state.sh":
         "not run: needs a PHY that negotiates, and a port without a cable",
@@ -42,6 +40,9 @@ OTHER_HARDWARE = {
     "drivers/net/hw/hw_stats_l3_gre.sh":
         "not run: needs a switch that routes and counts",
 }  # fmt: skip
+
+# Commands of Debian packages that tests need, and the usual image lacks.
+NEEDS = {"drivers/net/netpoll_basic.py": "bpftrace"}
 
 # Time limits for real machines, by test: what a case and its reason look like if it took
 # longer, with the seconds and the limit. On slow machines the kernel's own tests report
@@ -89,6 +90,10 @@ def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
     """A test in one file, with the ports that it needs as its arguments."""
 
     def run(place: Place) -> tuple[list[Case], str]:
+        needs = NEEDS.get(name)
+        if needs and place.a.run(f"command -v {needs}", check=False).rc:
+            reason = f"not run: needs {needs}, which is not in the image (QHCA_GUEST_PACKAGES)"
+            return [Case("", SKIP, reason)], reason
         folder, _, file = name.rpartition("/")
         text = (place.tests / name).read_text()
         number = re.search(r"^NUM_NETIFS=(\d+)", text, re.MULTILINE)
