@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The scenes of longest_call.py end, and QEMU with them in good order. How long a call takes depends on
-the host, so it is only printed.
+The scenes of longest_call.py end, and QEMU with them in good order. How long a call takes depends
+on the host, so it is only printed.
 """
 
 import pytest

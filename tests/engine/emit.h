@@ -140,5 +140,17 @@ static inline const char *seen_get(const struct seen *s, const char *path)
         CHECK(got_, "%s is not shown:%s", path, (s)->text); \
         CHECK(!strcmp(got_, want), "%s is %s, not %s", path, got_, want); \
     } while (0)
+#define SEEN_NUM(s, path, val) do { \
+        char want_[24]; \
+        snprintf(want_, sizeof(want_), "%llu", (unsigned long long)(val)); \
+        SEEN(s, path, want_); \
+    } while (0)
+#define SEEN_HEX(s, path, val) do { \
+        char want_[24]; \
+        snprintf(want_, sizeof(want_), "0x%llx", \
+                 (unsigned long long)(val)); \
+        SEEN(s, path, want_); \
+    } while (0)
+#define UNSEEN(s, path) assert_null(seen_get(s, path))
 
 #endif

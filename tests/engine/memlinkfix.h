@@ -365,6 +365,39 @@ static inline void fix_look(struct fix *f, unsigned i, unsigned from)
 
 #define LATE_LEN 40960u              /* of the message */
 
+/* QPs of both sides, each connected to the one with its number. */
+enum { CROWD_QPS = 10, CROWD_EACH = 30, CROWD_APART = 3072 };
+typedef struct gqp fix_crowd[2][CROWD_QPS];
+
+/*
+ * Side @from sends more WRITEs to the other side, which dozes, than records may
+ * refer to memory; returns the link at side @from.
+ */
+static inline struct qhca_memlink *fix_crowded(struct fix *f, unsigned from,
+                                               fix_crowd qp)
+{
+    struct qhca_memlink *l;
+    unsigned i, k;
+
+    for (k = 0; k < CROWD_QPS; k++) {
+        fix_qp(f, 0, QHCA_QPT_RC, &qp[0][k]);
+        fix_qp(f, 1, QHCA_QPT_RC, &qp[1][k]);
+        fix_connect(f, 0, &qp[0][k], 1, &qp[1][k]);
+    }
+    fix_go_up(f);
+    l = fix_link(f, from, !from);
+    fix_doze(f, !from, from);
+    for (k = 0; k < CROWD_QPS; k++) {
+        for (i = 0; i < CROWD_EACH; i++) {
+            fix_post_on(f, from, &qp[from][k], (struct gwr){
+                            .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = i },
+                        CROWD_APART * (k * CROWD_EACH + i), 2 * MTU);
+        }
+    }
+    fix_run(f, 1000 * US);
+    return l;
+}
+
 /*
  * A message from side @from whose record has been sent, but not received yet.
  */

@@ -32,19 +32,6 @@ static void look(struct node *n, enum qhca_object object, uint32_t number)
     assert_int_equal(s.depth, 0);
 }
 
-#define SEEN_NUM(path, val) do { \
-        char want_[24]; \
-        snprintf(want_, sizeof(want_), "%llu", (unsigned long long)(val)); \
-        SEEN(&s, path, want_); \
-    } while (0)
-#define SEEN_HEX(path, val) do { \
-        char want_[24]; \
-        snprintf(want_, sizeof(want_), "0x%llx", \
-                 (unsigned long long)(val)); \
-        SEEN(&s, path, want_); \
-    } while (0)
-#define UNSEEN(path) assert_null(seen_get(&s, path))
-
 /* A window belongs to a region, and perhaps to a QP, only while it is bound. */
 static void windows(void **state)
 {
@@ -65,21 +52,21 @@ static void windows(void **state)
     window = guest_create(&u->g, QHCA_CMD_CREATE_MW, &c, sizeof(c));
     look(u->n, QHCA_OBJ_MW, window);
     SEEN(&s, "bound", "false");
-    UNSEEN("region.key");
+    UNSEEN(&s, "region.key");
     assert_null(qhca_inspect_all(u->e, QHCA_OBJ_MW, 0, 9, seen_start(&s)));
     SEEN(&s, "objects.0.bound", "false");
-    UNSEEN("objects.0.qpn");
+    UNSEEN(&s, "objects.0.qpn");
     assert_int_equal(unit_bind(u, qp.qpn, window, mr.key, IOVA + 64, 128, RR),
                      QHCA_SYN_NONE);
     look(u->n, QHCA_OBJ_MW, window);
     SEEN(&s, "bound", "true");
-    SEEN_HEX("region.key", mr.key);
+    SEEN_HEX(&s, "region.key", mr.key);
     SEEN(&s, "region.offset", "0x40");
-    SEEN_HEX("region.va", IOVA + 64);
+    SEEN_HEX(&s, "region.va", IOVA + 64);
     assert_null(qhca_inspect_all(u->e, QHCA_OBJ_MW, 0, 9, seen_start(&s)));
     SEEN(&s, "objects.0.bound", "true");
-    SEEN_HEX("objects.0.mr", mr.key);
-    SEEN_NUM("objects.0.qpn", qp.qpn);
+    SEEN_HEX(&s, "objects.0.mr", mr.key);
+    SEEN_NUM(&s, "objects.0.qpn", qp.qpn);
     assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, window),
                      QHCA_ST_OK);
@@ -106,20 +93,20 @@ static void waiting(void **state)
     gcq_arm(&cq, false);
     look(u->n, QHCA_OBJ_CQ, cq.cqn);
     SEEN(&s, "unreported", "0");
-    UNSEEN("moderation_deadline");
+    UNSEEN(&s, "moderation_deadline");
     rule_add(u->e, RULE(STALL_EVENTS, .fields = QHCA_FLT_NUMBER,
                         .number = 1));
     assert_true(qhca_cq_push(u->e, q, &cqe, false));
     qhca_finish(u->e);
     look(u->n, QHCA_OBJ_CQ, cq.cqn);
     SEEN(&s, "unreported", "1");
-    SEEN_NUM("moderation_deadline", u->w.now + 50000);
+    SEEN_NUM(&s, "moderation_deadline", u->w.now + 50000);
     look(u->n, QHCA_OBJ_EQ, 1);
     SEEN(&s, "objects_waiting", "0");
-    SEEN_HEX("doorbell_record.address", u->g.eq[1].dbrec);
+    SEEN_HEX(&s, "doorbell_record.address", u->g.eq[1].dbrec);
     world_run(&u->w, 60000);
     look(u->n, QHCA_OBJ_CQ, cq.cqn);
-    UNSEEN("moderation_deadline");
+    UNSEEN(&s, "moderation_deadline");
     look(u->n, QHCA_OBJ_EQ, 1);
     SEEN(&s, "objects_waiting", "1");
     assert_true(qhca_fault_remove(u->e, 0));
@@ -127,12 +114,12 @@ static void waiting(void **state)
     look(u->n, QHCA_OBJ_EQ, 1);
     SEEN(&s, "objects_waiting", "0");
     look(u->n, QHCA_OBJ_EQ, 0);
-    UNSEEN("doorbell_record.address");
+    UNSEEN(&s, "doorbell_record.address");
     /* a record that is not there */
     was = q->dbrec;
     q->dbrec |= 1ULL << 50;
     look(u->n, QHCA_OBJ_CQ, cq.cqn);
-    SEEN_HEX("doorbell_record.address", q->dbrec);
+    SEEN_HEX(&s, "doorbell_record.address", q->dbrec);
     SEEN(&s, "doorbell_record.error", "the memory cannot be read");
     q->dbrec = was;
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
@@ -159,16 +146,16 @@ static void cached(void **state)
     gmr_create(&mr, &p->g, LEN * 2, IOVA, QHCA_ACCESS_MASK, &tree);
     gbuf_allow(&mr.buf, 0, mr.len, GMEM_RW);
     look(p->n, QHCA_OBJ_MR, mr.key);
-    UNSEEN("buffer.cached_leaf.page");
-    UNSEEN("buffer.cached_table.number");
+    UNSEEN(&s, "buffer.cached_leaf.page");
+    UNSEEN(&s, "buffer.cached_table.number");
     peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA + 600 * 4096,
             .rkey = mr.key, .dmalen = 4, .data = "abcd", .len = 4);
     look(p->n, QHCA_OBJ_MR, mr.key);
     SEEN(&s, "buffer.cached_leaf.page", "600");
-    SEEN_HEX("buffer.cached_leaf.address",
+    SEEN_HEX(&s, "buffer.cached_leaf.address",
              gbuf_addr(&mr.buf, 600 * 4096, NULL));
     SEEN(&s, "buffer.cached_table.number", "1");
-    SEEN_HEX("buffer.cached_table.address",
+    SEEN_HEX(&s, "buffer.cached_table.address",
              gbuf_entry_addr(&mr.buf, 600 * 4096) - (600 - 512) * 8);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     peer_free(p);
@@ -205,13 +192,13 @@ static void long_ring(void **state)
     ring(p->n, QHCA_OBJ_QP, p->qp.qpn, QHCA_RING_SQ);
     SEEN(&s, "entries.0.index", "0");
     SEEN(&s, "entries.63.index", "63");
-    UNSEEN("entries.64.index");
+    UNSEEN(&s, "entries.64.index");
     peer_ack(p, p->a.sq_psn + 4, 0x1f);
     ring(p->n, QHCA_OBJ_QP, p->qp.qpn, QHCA_RING_SQ);
     SEEN(&s, "entries.0.index", "5");
     SEEN(&s, "entries.0.wr_id", "0x5");
     SEEN(&s, "entries.63.index", "68");
-    UNSEEN("entries.64.index");
+    UNSEEN(&s, "entries.64.index");
     p->tail = p->head;
     peer_free(p);
     forget();
@@ -235,15 +222,15 @@ static void broken_ring(void **state)
     entry = gmem_ptr(u->m, gbuf_entry_addr(&cq.buf, 4096), 8);
     *entry &= ~QHCA_BTE_VALID;
     assert_null(qhca_inspect_ring(u->e, &l, seen_start(&s)));
-    SEEN_HEX("entries.1.address", gbuf_addr(&cq.buf, 63 * 64, NULL));
-    UNSEEN("entries.1.error");
+    SEEN_HEX(&s, "entries.1.address", gbuf_addr(&cq.buf, 63 * 64, NULL));
+    UNSEEN(&s, "entries.1.error");
     SEEN(&s, "entries.2.slot", "64");
     SEEN(&s, "entries.2.error", "the entry is not valid");
-    UNSEEN("entries.2.address");
-    UNSEEN("entries.2.raw");
+    UNSEEN(&s, "entries.2.address");
+    UNSEEN(&s, "entries.2.raw");
     *entry |= QHCA_BTE_VALID;
     assert_null(qhca_inspect_ring(u->e, &l, seen_start(&s)));
-    SEEN_HEX("entries.2.address", gbuf_addr(&cq.buf, 4096, NULL));
+    SEEN_HEX(&s, "entries.2.address", gbuf_addr(&cq.buf, 4096, NULL));
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
     forget();
 }
@@ -277,15 +264,15 @@ static void short_table(void **state)
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     SEEN(&s, "hops.0.entries.4.marked", "true");
     SEEN(&s, "hops.0.entries.7.index", "7");
-    UNSEEN("hops.0.entries.8.index");
+    UNSEEN(&s, "hops.0.entries.8.index");
     dma_read = u->e->ops.dma_read;
     u->e->ops.dma_read = read_until;
     cut = gbuf_entry_addr(&mr.buf, 5 * 4096) + 8;
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     SEEN(&s, "hops.0.entries.4.marked", "true");
     SEEN(&s, "hops.0.entries.5.index", "5");
-    UNSEEN("hops.0.entries.6.index");
-    UNSEEN("error");
+    UNSEEN(&s, "hops.0.entries.6.index");
+    UNSEEN(&s, "error");
     u->e->ops.dma_read = dma_read;
     /* behind the last byte */
     qhca_peek_walk(u->e, &qhca_mr_get_cmd(u->e, mr.key)->buf, LEN, &path);
@@ -313,7 +300,7 @@ static void paged(void **state)
     gmr_create(&mr, &u->g, LEN, IOVA, QHCA_ACCESS_MASK, &flat);
     l.number = mr.key;
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-    UNSEEN("hops.0.write");
+    UNSEEN(&s, "hops.0.write");
     qhca_mr_get_cmd(u->e, mr.key)->buf.odp = true;
     entry = gmem_ptr(u->m, gbuf_entry_addr(&mr.buf, 0), 8);
     for (i = 0; i < 2; i++) {
@@ -325,7 +312,7 @@ static void paged(void **state)
     *entry &= ~(QHCA_BTE_WRITE | QHCA_BTE_VALID);
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     SEEN(&s, "error", "page fault: the entry is not valid");
-    UNSEEN("hops.0.write");
+    UNSEEN(&s, "hops.0.write");
     *entry |= QHCA_BTE_VALID;
     qhca_mr_get_cmd(u->e, mr.key)->buf.odp = false;
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
@@ -346,13 +333,13 @@ static void spread(void **state)
     erss_make(u, &two, q, 2, 2, 0);
     erss_make(u, &one, q + 1, 1, 0, 0);
     look(u->n, QHCA_OBJ_ETH_RQ, q[0].num);
-    SEEN_NUM("rqts.0", two.rqtn);
-    UNSEEN("rqts.1");
+    SEEN_NUM(&s, "rqts.0", two.rqtn);
+    UNSEEN(&s, "rqts.1");
     look(u->n, QHCA_OBJ_ETH_RQ, q[1].num);
-    SEEN_NUM("rqts.0", two.rqtn);
-    SEEN_NUM("rqts.1", one.rqtn);
+    SEEN_NUM(&s, "rqts.0", two.rqtn);
+    SEEN_NUM(&s, "rqts.1", one.rqtn);
     look(u->n, QHCA_OBJ_ETH_RQ, q[2].num);
-    UNSEEN("rqts.0");
+    UNSEEN(&s, "rqts.0");
     erss_free(&one);
     erss_free(&two);
     for (i = 0; i < 3; i++) {

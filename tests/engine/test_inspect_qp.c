@@ -48,19 +48,6 @@ static void all(struct peer *p, enum qhca_object object, uint32_t from,
     assert_int_equal(s.depth, 0);
 }
 
-#define SEEN_NUM(path, val) do { \
-        char want_[24]; \
-        snprintf(want_, sizeof(want_), "%llu", (unsigned long long)(val)); \
-        SEEN(&s, path, want_); \
-    } while (0)
-#define SEEN_HEX(path, val) do { \
-        char want_[24]; \
-        snprintf(want_, sizeof(want_), "0x%llx", \
-                 (unsigned long long)(val)); \
-        SEEN(&s, path, want_); \
-    } while (0)
-#define UNSEEN(path) assert_null(seen_get(&s, path))
-
 static int forget(void **state)
 {
     (void)state;
@@ -79,7 +66,7 @@ static void half_a_send(void **state)
     (void)state;
     look_qp(p);
     SEEN(&s, "responder.message_name", "NONE");
-    UNSEEN("responder.receive.index");
+    UNSEEN(&s, "responder.receive.index");
     peer_recv(p, 0xbeef, 4096, 1000);
     peer_tx(p, .op = SEND_FIRST, .psn = psn, .data = peer_data(0, MTU),
             .len = MTU);
@@ -87,13 +74,13 @@ static void half_a_send(void **state)
             .data = peer_data(0, MTU), .len = MTU);
     look_qp(p);
     SEEN(&s, "responder.message_name", "SEND");
-    SEEN_NUM("responder.exp_psn", psn + 2);
+    SEEN_NUM(&s, "responder.exp_psn", psn + 2);
     SEEN(&s, "responder.receive.index", "0");
-    SEEN_NUM("responder.receive.received", 2 * MTU);
+    SEEN_NUM(&s, "responder.receive.received", 2 * MTU);
     SEEN(&s, "responder.receive.capacity", "1000");
     SEEN(&s, "responder.receive.wr_id", "0xbeef");
-    SEEN_HEX("responder.receive.sges.0.addr", PEER_IOVA + 4096);
-    UNSEEN("responder.write.va");
+    SEEN_HEX(&s, "responder.receive.sges.0.addr", PEER_IOVA + 4096);
+    UNSEEN(&s, "responder.write.va");
     peer_tx(p, .op = SEND_LAST, .psn = psn + 2, .data = peer_data(0, 8),
             .len = 8, .ackreq = true);
     peer_expect_aeth(p, 0x1f, psn + 2);
@@ -101,7 +88,7 @@ static void half_a_send(void **state)
     look_qp(p);
     SEEN(&s, "responder.message_name", "NONE");
     SEEN(&s, "responder.msn", "1");
-    UNSEEN("responder.receive.index");
+    UNSEEN(&s, "responder.receive.index");
     peer_free(p);
 }
 
@@ -116,10 +103,10 @@ static void half_a_write(void **state)
             .len = MTU);
     look_qp(p);
     SEEN(&s, "responder.message_name", "WRITE");
-    SEEN_HEX("responder.write.rkey", p->mr.key);
+    SEEN_HEX(&s, "responder.write.rkey", p->mr.key);
     SEEN(&s, "responder.write.len", "600");
-    SEEN_NUM("responder.write.left", 600 - MTU);
-    UNSEEN("responder.receive.index");
+    SEEN_NUM(&s, "responder.write.left", 600 - MTU);
+    UNSEEN(&s, "responder.receive.index");
     /* a packet is lost: we request it, once */
     SEEN(&s, "responder.nak_sent", "false");
     peer_tx(p, .op = WRITE_LAST, .psn = psn + 2, .data = peer_data(0, 88),
@@ -127,7 +114,7 @@ static void half_a_write(void **state)
     peer_expect_aeth(p, 0x60, psn + 1);
     look_qp(p);
     SEEN(&s, "responder.nak_sent", "true");
-    SEEN_NUM("responder.exp_psn", psn + 1);
+    SEEN_NUM(&s, "responder.exp_psn", psn + 1);
     peer_free(p);
 }
 
@@ -150,19 +137,19 @@ static void owed(void **state)
             .rkey = p->mr.key, .swap = 1);
     look_qp(p);
     SEEN(&s, "responder.responses_owed.0.kind_name", "ACK");
-    SEEN_NUM("responder.responses_owed.0.psn", psn);
+    SEEN_NUM(&s, "responder.responses_owed.0.psn", psn);
     SEEN(&s, "responder.responses_owed.1.kind_name", "READ");
-    SEEN_NUM("responder.responses_owed.1.psn", psn + 1);
-    SEEN_HEX("responder.responses_owed.1.va", PEER_IOVA + 8192);
-    SEEN_HEX("responder.responses_owed.1.rkey", p->mr.key);
-    SEEN_NUM("responder.responses_owed.1.left", 3 * MTU);
+    SEEN_NUM(&s, "responder.responses_owed.1.psn", psn + 1);
+    SEEN_HEX(&s, "responder.responses_owed.1.va", PEER_IOVA + 8192);
+    SEEN_HEX(&s, "responder.responses_owed.1.rkey", p->mr.key);
+    SEEN_NUM(&s, "responder.responses_owed.1.left", 3 * MTU);
     SEEN(&s, "responder.responses_owed.1.started", "false");
     SEEN(&s, "responder.responses_owed.2.kind_name", "ATOMIC");
-    SEEN_HEX("responder.responses_owed.2.value", word);
-    UNSEEN("responder.responses_owed.3.kind_name");
-    SEEN_NUM("responder.atomics_kept.0.psn", psn + 4);
-    SEEN_HEX("responder.atomics_kept.0.value", word);
-    UNSEEN("responder.atomics_kept.1.psn");
+    SEEN_HEX(&s, "responder.responses_owed.2.value", word);
+    UNSEEN(&s, "responder.responses_owed.3.kind_name");
+    SEEN_NUM(&s, "responder.atomics_kept.0.psn", psn + 4);
+    SEEN_HEX(&s, "responder.atomics_kept.0.value", word);
+    UNSEEN(&s, "responder.atomics_kept.1.psn");
     look(p, QHCA_OBJ_DEVICE, 0);
     SEEN(&s, "wire_blocked", "true");
     SEEN(&s, "registers.ready", "true");
@@ -175,7 +162,7 @@ static void owed(void **state)
     peer_expect(p, RESP_LAST, psn + 3);
     peer_expect(p, ATOMIC_ACK, psn + 4);
     look_qp(p);
-    UNSEEN("responder.responses_owed.0.kind_name");
+    UNSEEN(&s, "responder.responses_owed.0.kind_name");
     SEEN(&s, "responder.reads_pending", "0");
     look(p, QHCA_OBJ_DEVICE, 0);
     SEEN(&s, "wire_blocked", "false");
@@ -208,7 +195,7 @@ static void receiver_not_ready(void **state)
     look_qp(p);
     SEEN(&s, "requester.state_name", "IDLE");
     SEEN(&s, "requester.retransmission.timer_running", "false");
-    UNSEEN("requester.retransmission.timer");
+    UNSEEN(&s, "requester.retransmission.timer");
     peer_free(p);
 }
 
@@ -234,9 +221,9 @@ static void part_of_a_read(void **state)
     SEEN(&s, "requester.reads.0.remote_addr", "0x1000");
     SEEN(&s, "requester.reads.0.rkey", "0x4d");
     SEEN(&s, "requester.reads.0.responses_awaited", "2");
-    SEEN_NUM("requester.reads.0.received", MTU);
-    SEEN_NUM("requester.reads.0.len", 3 * MTU);
-    SEEN_NUM("requester.una_psn", psn + 1);
+    SEEN_NUM(&s, "requester.reads.0.received", MTU);
+    SEEN_NUM(&s, "requester.reads.0.len", 3 * MTU);
+    SEEN_NUM(&s, "requester.una_psn", psn + 1);
     peer_free(p);
 }
 
@@ -253,7 +240,7 @@ static void initiator(void **state)
     SEEN(&s, "context.type_name", "XRC_INI");
     SEEN(&s, "requester.window.0.srqn", "4711");
     SEEN(&s, "requester.window.0.opcode_name", "SEND");
-    UNSEEN("rq_buffer.len");
+    UNSEEN(&s, "rq_buffer.len");
     ring(p, QHCA_OBJ_QP, p->qp.qpn, QHCA_RING_SQ);
     SEEN(&s, "entries.0.srqn", "4711");
     SEEN(&s, "entries.0.mark", "in-flight");
@@ -272,25 +259,25 @@ static void domain(void **state)
     (void)state;
     look(p, QHCA_OBJ_XRCD, x);
     SEEN(&s, "users", "0");
-    UNSEEN("targets.0");
+    UNSEEN(&s, "targets.0");
     gsrq_create_xrc(&srq, &p->g, 4, 6, p->g.pd, x, &p->rcq);
     gqp_create(&tgt, &p->g, &qi);
     look(p, QHCA_OBJ_XRCD, x);
     SEEN(&s, "users", "2");
-    SEEN_NUM("targets.0", tgt.qpn);
-    UNSEEN("targets.1");
+    SEEN_NUM(&s, "targets.0", tgt.qpn);
+    UNSEEN(&s, "targets.1");
     look(p, QHCA_OBJ_SRQ, srq.srqn);
-    SEEN_NUM("context.xrcd", x);
-    SEEN_NUM("context.cqn", p->rcq.cqn);
-    UNSEEN("tag_matching.tags.0.tag");
+    SEEN_NUM(&s, "context.xrcd", x);
+    SEEN_NUM(&s, "context.cqn", p->rcq.cqn);
+    UNSEEN(&s, "tag_matching.tags.0.tag");
     all(p, QHCA_OBJ_XRCD, 0, 10);
-    SEEN_NUM("objects.0.number", x);
-    UNSEEN("objects.1.number");
+    SEEN_NUM(&s, "objects.0.number", x);
+    UNSEEN(&s, "objects.1.number");
     all(p, QHCA_OBJ_SRQ, 0, 10);
-    SEEN_NUM("objects.0.srqn", srq.srqn);
+    SEEN_NUM(&s, "objects.0.srqn", srq.srqn);
     SEEN(&s, "objects.0.depth", "16");
     SEEN(&s, "objects.0.head", "0");
-    SEEN_NUM("objects.0.pd", p->g.pd);
+    SEEN_NUM(&s, "objects.0.pd", p->g.pd);
     assert_int_equal(gqp_destroy(&tgt), QHCA_ST_OK);
     assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
     assert_int_equal(guest_simple(&p->g, QHCA_CMD_FREE_XRCD, x), QHCA_ST_OK);
@@ -320,18 +307,18 @@ static void page_fault(void **state)
     peer_expect_nothing(p);
     look_qp(p);
     SEEN(&s, "context.req_state_name", "WAIT_PAGE");
-    SEEN_HEX("page_faults.send.addr", iova + 4096);
+    SEEN_HEX(&s, "page_faults.send.addr", iova + 4096);
     SEEN(&s, "page_faults.send.len", "100");
-    SEEN_HEX("page_faults.send.key", mr.key);
-    SEEN_HEX("page_faults.read.addr", iova + 8192);
+    SEEN_HEX(&s, "page_faults.send.key", mr.key);
+    SEEN_HEX(&s, "page_faults.read.addr", iova + 8192);
     SEEN(&s, "page_faults.read.len", "200");
-    UNSEEN("page_faults.recv.addr");
-    UNSEEN("page_faults.land.addr");
+    UNSEEN(&s, "page_faults.recv.addr");
+    UNSEEN(&s, "page_faults.land.addr");
     assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
     look_qp(p);
-    UNSEEN("page_faults.send.addr");
-    UNSEEN("page_faults.read.addr");
-    UNSEEN("path.mtu_bytes");
+    UNSEEN(&s, "page_faults.send.addr");
+    UNSEEN(&s, "page_faults.read.addr");
+    UNSEEN(&s, "path.mtu_bytes");
     assert_int_equal(godp_destroy(&odp), QHCA_ST_OK);
     peer_free(p);
 }
@@ -350,7 +337,7 @@ static void invalid_wqe(void **state)
     peer_expect(p, SEND_ONLY, psn);
     look_qp(p);
     SEEN(&s, "context.state_name", "RTS");
-    UNSEEN("requester.window.0.status");
+    UNSEEN(&s, "requester.window.0.status");
     SEEN(&s, "requester.window.1.wr_id", "0x2");
     SEEN(&s, "requester.window.1.status_name", "LOC_QP_OP_ERR");
     SEEN(&s, "requester.window.1.syndrome_name", "WQE_OPCODE");
@@ -358,7 +345,7 @@ static void invalid_wqe(void **state)
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_cqe(p, scq, 2, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
     look_qp(p);
-    UNSEEN("requester.window.0.wr_id");
+    UNSEEN(&s, "requester.window.0.wr_id");
     peer_free(p);
 }
 
@@ -377,12 +364,12 @@ static void went_back(void **state)
     }
     look_qp(p);
     SEEN(&s, "requester.retransmission.went_back", "false");
-    UNSEEN("requester.retransmission.back_psn");
+    UNSEEN(&s, "requester.retransmission.back_psn");
     peer_ack(p, psn + 1, 0x60);
     peer_expect(p, SEND_ONLY, psn + 1);
     look_qp(p);
     SEEN(&s, "requester.retransmission.went_back", "true");
-    SEEN_NUM("requester.retransmission.back_psn", psn + 1);
+    SEEN_NUM(&s, "requester.retransmission.back_psn", psn + 1);
     peer_ack(p, psn + 1, 0x1f);
     look_qp(p);
     SEEN(&s, "requester.retransmission.went_back", "false");
@@ -400,14 +387,14 @@ static void ack_behind_response(void **state)
     peer_tx(p, .op = READ_REQ, .psn = psn, .va = PEER_IOVA,
             .rkey = p->mr.key, .dmalen = 16);
     look_qp(p);
-    UNSEEN("responder.responses_owed.0.then_ack_psn");
+    UNSEEN(&s, "responder.responses_owed.0.then_ack_psn");
     peer_tx(p, .op = WRITE_ONLY, .psn = psn + 1, .va = PEER_IOVA,
             .rkey = p->mr.key, .dmalen = 4, .data = "abcd", .len = 4,
             .ackreq = true);
     look_qp(p);
     SEEN(&s, "responder.responses_owed.0.kind_name", "READ");
-    SEEN_NUM("responder.responses_owed.0.then_ack_psn", psn + 1);
-    UNSEEN("responder.responses_owed.1.psn");
+    SEEN_NUM(&s, "responder.responses_owed.0.then_ack_psn", psn + 1);
+    UNSEEN(&s, "responder.responses_owed.1.psn");
     p->w.wire.refuse = 0;
     world_run(&p->w, 10000000);
     peer_expect(p, RESP_ONLY, psn);
@@ -426,11 +413,11 @@ static void no_path(void **state)
     qp->av.sgid_index = (uint16_t)p->e->cfg.max_gid;
     look_qp(p);
     SEEN(&s, "path.error", "there is no such GID index");
-    UNSEEN("path.source.type_name");
+    UNSEEN(&s, "path.source.type_name");
     SEEN(&s, "path.mtu_bytes", "256");
     qp->av.sgid_index = was;
     look_qp(p);
-    UNSEEN("path.error");
+    UNSEEN(&s, "path.error");
     SEEN(&s, "path.source.type_name", "ROCE_V2");
     peer_free(p);
 }
@@ -474,8 +461,8 @@ static void tags(void **state)
     SEEN(&s, "tag_matching.tags.1.capacity", "513");
     SEEN(&s, "tag_matching.tags.2.entry", "3");
     SEEN(&s, "tag_matching.tags.2.active", "true");
-    SEEN_HEX("tag_matching.tags.2.mask", UINT64_MAX);
-    UNSEEN("tag_matching.tags.3.tag");
+    SEEN_HEX(&s, "tag_matching.tags.2.mask", UINT64_MAX);
+    UNSEEN(&s, "tag_matching.tags.3.tag");
     ring(p, QHCA_OBJ_SRQ, srq.srqn, QHCA_RING_OPS);
     SEEN(&s, "ring", "ops");
     SEEN(&s, "stride", "128");
@@ -483,7 +470,7 @@ static void tags(void **state)
     SEEN(&s, "consumer", "3");
     SEEN(&s, "entries.1.opcode_name", "TAG_ADD");
     SEEN(&s, "entries.1.tag", "0x77");
-    SEEN_HEX("entries.2.sges.0.addr", PEER_IOVA + 8192);
+    SEEN_HEX(&s, "entries.2.sges.0.addr", PEER_IOVA + 8192);
     look(p, QHCA_OBJ_QP, qp.qpn);
     SEEN(&s, "tag_matching.rendezvous_reads", "0");
     assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
@@ -498,32 +485,32 @@ static void lists(void **state)
 
     (void)state;
     all(p, QHCA_OBJ_CQ, 0, 10);
-    SEEN_NUM("objects.0.cqn", p->scq.cqn);
+    SEEN_NUM(&s, "objects.0.cqn", p->scq.cqn);
     SEEN(&s, "objects.0.depth", "1024");
-    SEEN_NUM("objects.1.cqn", p->rcq.cqn);
+    SEEN_NUM(&s, "objects.1.cqn", p->rcq.cqn);
     SEEN(&s, "objects.1.depth", "256");
     SEEN(&s, "objects.1.eqn", "1");
     SEEN(&s, "more", "false");
     all(p, QHCA_OBJ_CQ, 0, 1);
-    SEEN_NUM("objects.0.cqn", p->scq.cqn);
-    UNSEEN("objects.1.cqn");
+    SEEN_NUM(&s, "objects.0.cqn", p->scq.cqn);
+    UNSEEN(&s, "objects.1.cqn");
     SEEN(&s, "more", "true");
     all(p, QHCA_OBJ_CQ, p->scq.cqn + 1, 1);
-    SEEN_NUM("objects.0.cqn", p->rcq.cqn);
+    SEEN_NUM(&s, "objects.0.cqn", p->rcq.cqn);
     SEEN(&s, "more", "false");
     all(p, QHCA_OBJ_EQ, 0, 10);
     SEEN(&s, "objects.1.eqn", "1");
     SEEN(&s, "objects.1.depth", "64");
-    UNSEEN("objects.2.eqn");
+    UNSEEN(&s, "objects.2.eqn");
     all(p, QHCA_OBJ_MR, 0, 10);
-    SEEN_HEX("objects.0.key", p->mr.key);
-    SEEN_HEX("objects.0.iova", PEER_IOVA);
-    SEEN_HEX("objects.0.len", PEER_BUF);
+    SEEN_HEX(&s, "objects.0.key", p->mr.key);
+    SEEN_HEX(&s, "objects.0.iova", PEER_IOVA);
+    SEEN_HEX(&s, "objects.0.len", PEER_BUF);
     all(p, QHCA_OBJ_PD, 0, 10);
-    SEEN_NUM("objects.0.number", p->g.pd);
+    SEEN_NUM(&s, "objects.0.number", p->g.pd);
     all(p, QHCA_OBJ_GID, 0, 1);
     SEEN(&s, "objects.0.index", "0");
-    UNSEEN("objects.1.index");
+    UNSEEN(&s, "objects.1.index");
     SEEN(&s, "more", "true");
     all(p, QHCA_OBJ_GID, 1, 100);
     SEEN(&s, "objects.0.index", "1");

@@ -502,43 +502,27 @@ static void long_ago(void **state)
 /* More records than are remembered: the rest is copied. */
 static void many(void **state)
 {
-    enum { QPS = 10, EACH = 30, APART = 3072 };
     struct fix *f = fix_new(QHCA_QPT_RC, true);
     struct qhca_memlink *l;
-    struct gqp qp[2][QPS];
+    fix_crowd qp;
     unsigned i, k;
 
     (void)state;
-    for (k = 0; k < QPS; k++) {
-        fix_qp(f, 0, QHCA_QPT_RC, &qp[0][k]);
-        fix_qp(f, 1, QHCA_QPT_RC, &qp[1][k]);
-        fix_connect(f, 0, &qp[0][k], 1, &qp[1][k]);
-    }
-    fix_go_up(f);
-    l = fix_link(f, 0, 1);
-    fix_doze(f, 1, 0);
-    for (k = 0; k < QPS; k++) {
-        for (i = 0; i < EACH; i++) {
-            fix_post_on(f, 0, &qp[0][k], (struct gwr){
-                            .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = i },
-                        APART * (k * EACH + i), 2 * MTU);
-        }
-    }
-    fix_run(f, 1000 * US);
+    l = fix_crowded(f, 0, qp);
     assert_int_equal(l->sent_refs, QHCA_MEMLINK_REFS);
     assert_true(l->sent > QHCA_MEMLINK_REFS + 10);
     assert_int_equal(gqp_destroy(&qp[0][0]), QHCA_ST_OK);
-    assert_int_equal(l->revoked, EACH);
+    assert_int_equal(l->revoked, CROWD_EACH);
     fix_look(f, 1, 0);
     fix_run(f, 1000 * US);
-    for (k = 1; k < QPS; k++) {
-        for (i = 0; i < EACH; i++) {
-            fix_has(f, 1, 0, APART * (k * EACH + i), 2 * MTU);
+    for (k = 1; k < CROWD_QPS; k++) {
+        for (i = 0; i < CROWD_EACH; i++) {
+            fix_has(f, 1, 0, CROWD_APART * (k * CROWD_EACH + i), 2 * MTU);
         }
     }
-    fix_has(f, 1, 1, 0, EACH * APART);
+    fix_has(f, 1, 1, 0, CROWD_EACH * CROWD_APART);
     assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_TIMEOUTS), 0);
-    for (k = 0; k < QPS; k++) {
+    for (k = 0; k < CROWD_QPS; k++) {
         assert_int_equal(gqp_destroy(&qp[1][k]), QHCA_ST_OK);
         if (k) {
             assert_int_equal(gqp_destroy(&qp[0][k]), QHCA_ST_OK);
