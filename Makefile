@@ -216,7 +216,7 @@ test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: 
 test-selftests: $(call built,build) ## Run the kernel's selftests of network drivers in guests
 	@lab/run/selftests $(if $(GATE),--short) $(ARGS)
 
-# One of the tests needs bpftrace, which would make the usual image half as large again.
+# One of the tests needs bpftrace, which would add 280 MB to the usual image, most of it LLVM.
 .PHONY: test-selftests-newest
 test-selftests-newest: export QHCA_GUEST_PACKAGES := $(QHCA_GUEST_PACKAGES) bpftrace
 test-selftests-newest: $(call built,build) ## The same with the newest kernel, whose list is longer
