@@ -133,11 +133,12 @@ static void fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
 void qhca_fault_release(struct qhca *e, uint32_t rule)
 {
     struct qhca_faults *fs = e->faults;
-    unsigned i;
+    unsigned i, seen = 0;
 
-    for (i = 0; i < QHCA_FAULT_FRAMES; i++) {
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
         struct qhca_fault_frame *fr = &fs->frame[i];
 
+        seen += fr->used;
         if (fr->used && (!rule || fr->rule == rule)) {
             fr->deadline = 0;
             fr->after = 0;
@@ -150,10 +151,10 @@ void qhca_fault_drop_frames(struct qhca *e)
     struct qhca_faults *fs = e->faults;
     unsigned i;
 
-    for (i = 0; i < QHCA_FAULT_FRAMES; i++) {
+    for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
+        fs->frames -= fs->frame[i].used;
         fs->frame[i].used = false;
     }
-    fs->frames = 0;
     qhca_fault_sites(e);
 }
 
