@@ -18,6 +18,7 @@
 
 struct twin_rings {
     void *ring[2];              /* written by the first, by the second */
+    void *memory[2];            /* to be freed */
     uint64_t token;
     _Atomic unsigned users;
 };
@@ -143,9 +144,7 @@ void twin_link(struct twin *t)
 
     CHECK(r, "no memory");
     for (i = 0; i < 2; i++) {
-        r->ring[i] = aligned_alloc(4096, QHCA_MEMLINK_RING_BYTES);
-        CHECK(r->ring[i], "no memory");
-        memset(r->ring[i], 0, QHCA_MEMLINK_RING_BYTES);
+        r->ring[i] = world_ring(&r->memory[i]);
     }
     r->token = rng_u64(&t->w.memlink_rng);
     r->users = 2;
@@ -156,8 +155,8 @@ void twin_link(struct twin *t)
 static void put_rings(struct twin_rings *r)
 {
     if (atomic_fetch_sub(&r->users, 1) == 1) {
-        free(r->ring[0]);
-        free(r->ring[1]);
+        free(r->memory[0]);
+        free(r->memory[1]);
         free(r);
     }
 }

@@ -919,6 +919,14 @@ void node_memlink_bell(struct node *n, unsigned id)
     call(n, (struct node_call){ .kind = CALL_BELL, .v = id });
 }
 
+void *world_ring(void **memory)
+{
+    uint8_t *p = *memory = calloc(1, QHCA_MEMLINK_RING_BYTES + 4095);
+
+    CHECK(p, "no memory");
+    return p + (-(uintptr_t)p & 4095);
+}
+
 void world_memlink_up(struct world *w, unsigned a, unsigned b)
 {
     struct world_memlink *l = &w->memlink[a < b ? a : b][a < b ? b : a];
@@ -927,9 +935,7 @@ void world_memlink_up(struct world *w, unsigned a, unsigned b)
 
     CHECK(!l->up && a != b, "nodes %u and %u are linked already", a, b);
     for (i = 0; i < 2; i++) {
-        l->ring[i] = aligned_alloc(4096, QHCA_MEMLINK_RING_BYTES);
-        CHECK(l->ring[i], "no memory");
-        memset(l->ring[i], 0, QHCA_MEMLINK_RING_BYTES);
+        l->ring[i] = world_ring(&l->ring_memory[i]);
     }
     l->up = true;
     for (i = 0; i < 2; i++) {
@@ -973,8 +979,8 @@ void world_memlink_down(struct world *w, unsigned a, unsigned b)
     call(&w->node[b], (struct node_call){ .kind = CALL_DETACH,
                                           .v = l->id[a < b] });
     l->up = false;
-    free(l->ring[0]);
-    free(l->ring[1]);
+    free(l->ring_memory[0]);
+    free(l->ring_memory[1]);
 }
 
 void world_memlinks(struct world *w)
@@ -1058,6 +1064,7 @@ void world_init(struct world *w, unsigned nodes, uint64_t seed,
         qhca_config_default(&c);
         c.num_vectors = WORLD_VECTORS;
         c.dm_size = GMEM_SPAN;
+        c.max_mr = 1u << 17;    /* more is memory to poison, of each adapter */
     }
     w->frame_max = c.super_frames ? WORLD_SUPER_MAX : WORLD_FRAME_MAX;
     for (i = 0; i < nodes; i++) {
@@ -1089,8 +1096,8 @@ void world_fini(struct world *w)
         struct world_memlink *l = &w->memlink[0][0] + i;
 
         if (l->up) {
-            free(l->ring[0]);
-            free(l->ring[1]);
+            free(l->ring_memory[0]);
+            free(l->ring_memory[1]);
         }
     }
     while (w->heap_len) {

@@ -83,6 +83,7 @@ struct node {
 /* A memory link between two nodes. */
 struct world_memlink {
     void *ring[2];              /* written by the first, by the second */
+    void *ring_memory[2];       /* to be freed */
     unsigned id[2];             /* as the first and the second know it */
     bool up;
 };
@@ -134,6 +135,11 @@ void wire_random(struct wire *wire, struct rng *r, bool loss);
 
 /* Connect all adapters by memory links, and allow their use. */
 void world_memlinks(struct world *w);
+/*
+ * A new ring, zeroed, at a page; @memory is what to free.  Its pages are the
+ * host's until they are used, as clearing a MiB takes longer than many a test.
+ */
+void *world_ring(void **memory);
 /* Connect two, which are not; the rings are new. */
 void world_memlink_up(struct world *w, unsigned a, unsigned b);
 /* Both ends lose their link, and what is in the rings. */
