@@ -60,9 +60,13 @@ def test_perftest(mixed, program, options, server):
     perftest(*roles(mixed, server), program, options)
 
 
+ODP_TWICE = pytest.mark.long("a range is in the gate")
+
+
 @pytest.mark.parametrize("how,server", [
     ("range", "qhca-serves"), pytest.param("range", "rxe-serves", marks=OTHER_WAY),
-    pytest.param("implicit", "qhca-serves", marks=OTHER_WAY), ("implicit", "rxe-serves")])
+    pytest.param("implicit", "qhca-serves", marks=OTHER_WAY),
+    pytest.param("implicit", "rxe-serves", marks=ODP_TWICE)])
 def test_on_demand_paging(mixed, progs, how, server):
     """Our memory comes when it is used: Soft-RoCE sees a delay, no error. Not by
     ibv_rc_pingpong, which ends although the other may have missed the last acknowledge:

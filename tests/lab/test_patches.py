@@ -270,6 +270,7 @@ done
 """
 
 
+@pytest.mark.long("test_the_series_apply_and_build compiles it, too")
 def test_the_engine_compiles_after_each_patch(device, tmp_path):
     """The engine is nothing but C, so this does not need QEMU's build, which takes long."""
     series, stages, last = device
