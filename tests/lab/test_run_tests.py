@@ -48,6 +48,14 @@ def test_all_run_even_when_one_fails(tests, make, capsys):
     assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
 
 
+def test_cpu_time_is_told(tests, make):
+    runner = tests.Runner(["work"], make(
+        "work() { sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; }"))
+    assert runner.run(1)
+    assert runner.targets[0].cpu > 0
+    assert " s CPU" in runner.targets[0].line()
+
+
 def test_two_run_side_by_side(tests, make):
     """Each waits for the other: one after the other they would never end."""
     meet = 'touch "$d/$1"; until [ -e "$d/$2" ]; do sleep 0.02; done'
