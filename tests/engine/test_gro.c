@@ -6,6 +6,7 @@
 #include "ethfix.h"
 #include "bigpkt.h"
 #include "emit.h"
+#include "nomem.h"
 #include "reborn.h"
 
 #define GRO QHCA_ETH_Q_F_GRO
@@ -611,6 +612,31 @@ static void merges(void **state)
             sent_to = 0;
         }
     }
+    erq_free(&q);
+}
+
+/* Without memory for packets, frames are received as they come. */
+static void no_memory(void **state)
+{
+    struct unit *u = *state;
+    static struct flow w;
+    struct erq q;
+    unsigned i;
+
+    begin(u, &q, GRO);
+    calm(u, &w, false);
+    assert_null(u->e->eth->gro.store);
+    nomem_at(2);                /* the first is arrive()'s */
+    next_arrives(u, &w, 1400);
+    assert_true(nomem_end());
+    assert_null(u->e->eth->gro.store);
+    take(&q, false);
+    assert_true(got.cqes == 1 && !got.segs);
+    for (i = 0; i < 2; i++) {
+        next_arrives(u, &w, 1400);
+    }
+    take_all(&q);
+    assert_true(got.cqes == 1 && got.segs == 2);
     erq_free(&q);
 }
 
@@ -1395,6 +1421,7 @@ static void table(void **state)
     }
     assert_int_equal(g.pieces_left, QHCA_GRO_PIECES);
     assert_int_equal(g.held, 0);
+    qhca_gro_free(&g);
 }
 
 /* Flows whose hashes collide: the oldest of them goes, the table stays. */
@@ -1426,6 +1453,7 @@ static void collisions(void **state)
         }
     } while (!p && g.held < QHCA_GRO_PACKETS);
     assert_true(p == first);
+    qhca_gro_free(&g);
 }
 
 /* A rule gives the queue a copy of each frame: what differs stays apart. */
@@ -1628,10 +1656,10 @@ static void bad_states(void **state)
     struct unit *u = *state;
     static struct flow w, x;
     struct qhca_gro *g = &u->e->eth->gro;
-    static struct qhca_gro good;
-    struct qhca_gro_packet *p = &g->packet[0], *o = &g->packet[1];
-    uint8_t *b = g->piece[0];
+    static struct qhca_gro_store good;
+    struct qhca_gro_packet *p, *o;
     struct erq q;
+    uint8_t *b;
     unsigned i;
 
     begin(u, &q, GRO);
@@ -1644,12 +1672,15 @@ static void bad_states(void **state)
     }
     assert_int_equal(g->held, 2);
     assert_string_equal(node_loads(u->n, &u->e->cfg), "");
-    good = *g;
+    p = &g->store->packet[0];
+    o = &g->store->packet[1];
+    b = g->store->piece[0];
+    good = *g->store;
 #define BAD(change, why)                                                \
     do {                                                                \
         change;                                                         \
         assert_non_null(strstr(node_loads(u->n, &u->e->cfg), why));     \
-        *g = good;                                                      \
+        *g->store = good;                                               \
     } while (0)
     BAD(p->super.segs++, "cannot have been received");
     BAD(p->super.segs = 0, "cannot have been received");
@@ -1728,6 +1759,7 @@ int main(void)
         UNIT(short_of_buffers),
         UNIT(short_of_buffers_split),
         UNIT(merges),
+        UNIT(no_memory),
         UNIT(limits),
         UNIT(rules),
         UNIT(push),

@@ -132,6 +132,7 @@ void qhca_adapter_free(struct qhca *e)
     free(e->xd->gids);
     free(e->xd->mcgs);
     free(e->q->mod_heap);
+    qhca_gro_free(&e->eth->gro);
     free(qhca_container(e->mem, struct contents, mem));
     free(e);
 }

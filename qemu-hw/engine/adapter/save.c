@@ -32,7 +32,7 @@ SAVED_SIZE_OF_MANY(struct qhca, 1160);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
-SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2413984);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 150952);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 320);
 
 /* ---- configuration and registers ---- */

@@ -71,7 +71,10 @@ static bool gro_make_room(struct qhca *e, struct qhca_gro_packet *p,
     return p->q;
 }
 
-/* Hold @f as the first frame of a packet.  False: its queue has stopped. */
+/*
+ * Hold @f as the first frame of a packet.  False: its queue has stopped, or
+ * there is no memory.
+ */
 static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
                       const struct qhca_eth_frame *f,
                       const struct qhca_gro_frame *x,
@@ -94,6 +97,9 @@ static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
         return false;
     }
     p = qhca_gro_new(g, &x->key);
+    if (!p) {
+        return false;
+    }
     p->q = q;
     p->steer = *s;
     p->since = qhca_now(e);
@@ -207,8 +213,8 @@ void qhca_gro_stop(struct qhca *e, struct qhca_eth_q *q)
     unsigned i;
 
     for (i = 0; g->held && i < g->packets_new; i++) {
-        if (g->packet[i].q == q) {
-            gro_drop(e, &g->packet[i]);
+        if (g->store->packet[i].q == q) {
+            gro_drop(e, &g->store->packet[i]);
         }
     }
 }
@@ -240,7 +246,8 @@ uint64_t qhca_gro_deadline(struct qhca *e)
 /* ---- saved state ---- */
 
 SAVED_SIZE(struct qhca_gro_packet, 160, gro, 2);
-SAVED_SIZE(struct qhca_gro, 2267176, gro, 2);
+SAVED_SIZE(struct qhca_gro_store, 2263040, gro, 2);
+SAVED_SIZE(struct qhca_gro, 4144, gro, 2);
 
 #define SINCE_MAX           (1ULL << 62)
 
@@ -295,6 +302,9 @@ static void gro_loaded(struct qhca_io *io, const struct qhca_gro_packet *was,
         return;
     }
     p = qhca_gro_new(g, &x.key);
+    if (!NEED(io, p, "out of memory")) {
+        return;
+    }
     p->q = q;
     p->steer = was->steer;
     p->since = was->since;

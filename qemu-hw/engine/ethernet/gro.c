@@ -3,6 +3,8 @@
  * The table of flows of receive coalescing.  A packet is found by the hash of
  * its flow.  Chains are short, since a peer that knows the hash can fill one.
  */
+#include <stdlib.h>
+
 #include "ethernet/gro.h"
 #include "rdma/qhca-hw.h"
 
@@ -17,6 +19,12 @@ void qhca_gro_init(struct qhca_gro *g)
     g->packets_free = g->packets_new = 0;
     g->pieces_free = g->pieces_new = 0;
     g->pieces_left = QHCA_GRO_PIECES;
+}
+
+void qhca_gro_free(struct qhca_gro *g)
+{
+    free(g->store);
+    g->store = NULL;
 }
 
 static uint16_t gro_key_chain(const struct qhca_gro_key *key)
@@ -39,7 +47,7 @@ struct qhca_gro_packet *qhca_gro_find(struct qhca_gro *g,
     uint16_t i;
 
     for (i = g->held ? g->chain[gro_key_chain(key)] : 0; i; i = p->next) {
-        p = &g->packet[i - 1];
+        p = &g->store->packet[i - 1];
         if (!memcmp(&p->key, key, sizeof(*key))) {
             return p;
         }
@@ -65,7 +73,7 @@ struct qhca_gro_packet *qhca_gro_in_the_way(struct qhca_gro *g,
     }
     /* the newest is the first */
     for (i = g->chain[gro_key_chain(key)]; i; i = p->next) {
-        p = &g->packet[i - 1];
+        p = &g->store->packet[i - 1];
         last = p;
         n++;
     }
@@ -78,12 +86,18 @@ struct qhca_gro_packet *qhca_gro_new(struct qhca_gro *g,
     uint16_t i = g->packets_free;
     struct qhca_gro_packet *p;
 
+    if (!g->store) {
+        g->store = calloc(1, sizeof(*g->store));
+        if (!g->store) {
+            return NULL;
+        }
+    }
     if (i) {
-        g->packets_free = g->packet[i - 1].next;
+        g->packets_free = g->store->packet[i - 1].next;
     } else {
         i = ++g->packets_new;
     }
-    p = &g->packet[i - 1];
+    p = &g->store->packet[i - 1];
     *p = (struct qhca_gro_packet){ .key = *key, .chain = gro_key_chain(key) };
     p->next = g->chain[p->chain];
     g->chain[p->chain] = i;
@@ -111,14 +125,14 @@ static void gro_add_piece(struct qhca_gro *g, struct qhca_gro_packet *p)
     uint16_t i = g->pieces_free;
 
     if (i) {
-        g->pieces_free = g->piece_next[i - 1];
+        g->pieces_free = g->store->piece_next[i - 1];
     } else {
         i = ++g->pieces_new;
     }
     g->pieces_left--;
-    g->piece_next[i - 1] = 0;
+    g->store->piece_next[i - 1] = 0;
     if (p->last) {
-        g->piece_next[p->last - 1] = i;
+        g->store->piece_next[p->last - 1] = i;
     } else {
         p->first = i;
     }
@@ -136,13 +150,13 @@ void qhca_gro_append(struct qhca_gro *g, struct qhca_gro_packet *p,
             gro_add_piece(g, p);
         }
         part = QHCA_GRO_PIECE - at < len ? QHCA_GRO_PIECE - at : len;
-        memcpy(g->piece[p->last - 1] + at, data, part);
+        memcpy(g->store->piece[p->last - 1] + at, data, part);
     }
 }
 
 uint8_t *qhca_gro_headers(struct qhca_gro *g, const struct qhca_gro_packet *p)
 {
-    return g->piece[p->first - 1];
+    return g->store->piece[p->first - 1];
 }
 
 void qhca_gro_gather(const struct qhca_gro *g, const struct qhca_gro_packet *p,
@@ -151,23 +165,26 @@ void qhca_gro_gather(const struct qhca_gro *g, const struct qhca_gro_packet *p,
     uint32_t left = p->super.len, part;
     uint16_t i;
 
-    for (i = p->first; i; i = g->piece_next[i - 1], to += part, left -= part) {
+    for (i = p->first; i; i = g->store->piece_next[i - 1]) {
         part = left < QHCA_GRO_PIECE ? left : QHCA_GRO_PIECE;
-        memcpy(to, g->piece[i - 1], part);
+        memcpy(to, g->store->piece[i - 1], part);
+        to += part;
+        left -= part;
     }
 }
 
 void qhca_gro_remove(struct qhca_gro *g, struct qhca_gro_packet *p)
 {
-    uint16_t i = (uint16_t)(p - g->packet + 1), *link = &g->chain[p->chain];
+    uint16_t i = (uint16_t)(p - g->store->packet + 1);
+    uint16_t *link = &g->chain[p->chain];
 
     while (*link != i) {
-        link = &g->packet[*link - 1].next;
+        link = &g->store->packet[*link - 1].next;
     }
     *link = p->next;
     if (p->first) {
         g->pieces_left += gro_pieces(p->super.len);
-        g->piece_next[p->last - 1] = g->pieces_free;
+        g->store->piece_next[p->last - 1] = g->pieces_free;
         g->pieces_free = p->first;
     }
     qhca_list_del(&p->age);

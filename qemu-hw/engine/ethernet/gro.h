@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The packets that receive coalescing holds: a table of flows, of fixed size.
- * All memory is allocated at the beginning; none is touched before it is used.
+ * Its memory is allocated with the first packet, as most adapters never have
+ * one.
  */
 #ifndef QHCA_GRO_H
 #define QHCA_GRO_H
@@ -41,14 +42,8 @@ struct qhca_gro_packet {
     uint16_t first, last;       /* pieces of its memory; 1 more */
 };
 
-struct qhca_gro {
-    uint32_t held;              /* packets */
-    struct qhca_list oldest;    /* all that are held, in the order of since */
-    uint16_t chain[QHCA_GRO_CHAINS];    /* the first packet; 1 more, 0: none */
-    /* free ones: a list, and those from _new on, which were never used */
-    uint16_t packets_free, packets_new;
-    uint16_t pieces_free, pieces_new;
-    uint32_t pieces_left;
+/** Packets and their bytes.  None of it is touched before it is used. */
+struct qhca_gro_store {
     uint16_t piece_next[QHCA_GRO_PIECES];
     struct qhca_gro_packet packet[QHCA_GRO_PACKETS];
     /*
@@ -58,8 +53,22 @@ struct qhca_gro {
     uint8_t piece[QHCA_GRO_PIECES][QHCA_GRO_PIECE];
 };
 
-/** Make @g empty. */
+struct qhca_gro {
+    uint32_t held;              /* packets */
+    struct qhca_list oldest;    /* all that are held, in the order of since */
+    uint16_t chain[QHCA_GRO_CHAINS];    /* the first packet; 1 more, 0: none */
+    /* free ones: a list, and those from _new on, which were never used */
+    uint16_t packets_free, packets_new;
+    uint16_t pieces_free, pieces_new;
+    uint32_t pieces_left;
+    struct qhca_gro_store *store;       /* NULL: there was no packet yet */
+};
+
+/** Make @g empty.  It keeps its memory; a new one is zeroed. */
 void qhca_gro_init(struct qhca_gro *g);
+
+/** Free the memory of @g. */
+void qhca_gro_free(struct qhca_gro *g);
 
 /** The packet of the flow @key, or NULL. */
 struct qhca_gro_packet *qhca_gro_find(struct qhca_gro *g,
@@ -75,7 +84,10 @@ struct qhca_gro_packet *qhca_gro_oldest(const struct qhca_gro *g);
 struct qhca_gro_packet *qhca_gro_in_the_way(struct qhca_gro *g,
                                             const struct qhca_gro_key *key);
 
-/** A new packet for @key, without bytes; nothing may be in the way. */
+/**
+ * A new packet for @key, without bytes; nothing may be in the way.  NULL: out
+ * of memory, which can happen for the first only.
+ */
 struct qhca_gro_packet *qhca_gro_new(struct qhca_gro *g,
                                      const struct qhca_gro_key *key);
 
