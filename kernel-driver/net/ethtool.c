@@ -100,7 +100,8 @@ static void qhca_ethtool_get_ringparam(struct net_device *netdev,
 
 static u32 qhca_ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
 {
-	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
+	want = max(want, 1U);
+	return clamp_t(u32, roundup_pow_of_two(want), QHCA_RING_MIN,
 		       qhca_netdev_ring_limit(priv->dev));
 }
 
