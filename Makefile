@@ -152,8 +152,8 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 
 test-driver: $(call built,root) ## Unit tests of the driver, its layers; a build for the newest kernel
 	@lab/build/build-driver
-	@lab/build/build-driver-newest --nodebug
-	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
+	@lab/build/build-driver-newest --nodebug $(if $(GATE),--unity)
+	$(IN_ROOT) $(MAKE) -C tests/driver-unit check $(if $(GATE),NEWEST=)
 
 # They stop before their time is over only if they find something.
 .PHONY: fuzz corpus soak
