@@ -44,7 +44,7 @@ die() { printf 'qhca: error: %s\n' "$*" >&2; exit 1; }
 
 # as_root COMMAND...: run a command as root, through sudo when we are not.
 as_root() {
-    if [ "$(id -u)" = 0 ]; then
+    if [ $EUID = 0 ]; then
         "$@"
     elif command -v sudo >/dev/null; then
         sudo -- "$@"
@@ -62,6 +62,30 @@ key() {
         done
         printf '%s\n' "$@"
     } | sha256sum | cut -c1-12
+}
+
+# make_root: make the build root, and keep in a file for what, and as which one, with the time
+# when this began: an input that has changed since is newer.
+make_root() {
+    local made=$BUILD/root.made
+    mkdir -p "$BUILD"
+    : >"$made.new"
+    "$QHCA_TOP/lab/build/make-root" build
+    printf '%s\n' "$QHCA_TOP $QHCA_SUITE $QHCA_ARCH $CACHE" "$(readlink -f "$BUILD/root")" >"$made.as"
+    touch -r "$made.new" "$made.as"
+    rm -f "$made.new"
+    mv -f "$made.as" "$made"
+}
+
+# root_is_made: would it do nothing? This starts no program.
+root_is_made() {
+    local made=$BUILD/root.made input for_what root
+    { read -r for_what && read -r root; } 2>/dev/null <"$made" || return 1
+    [ "$for_what" = "$QHCA_TOP $QHCA_SUITE $QHCA_ARCH $CACHE" ] &&
+        [ -d "$root/usr" ] && [ "$BUILD/root" -ef "$root" ] || return 1
+    for input in make-root packages.guest packages.build common.sh ../versions.env; do
+        [ "$made" -nt "$QHCA_TOP/lab/build/$input" ] || return 1
+    done
 }
 
 # kernels QUESTION WHAT: query lab/qhca_lab/kernels.py.
