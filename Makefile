@@ -106,20 +106,26 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # Three at a time, the long ones first. Two targets share the tests of guest pairs: they
 # come last, and next to them targets that end before they do, so that both CPUs are busy
 # to the end. Everything is built before, because QEMU takes four times as long to build
-# next to guests. Some of the kernel's selftests have time limits for real
-# machines: in test-all they run alone, and the gate has two that have none.
+# next to guests; only test-lab, without guests, runs next to the build. Some of the
+# kernel's selftests have time limits for real machines: in test-all they run alone, and
+# the gate has two that have none.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
-	check-style test-pyverbs $(if $(1),,test-selftests) test-lab test-guest-pair-first \
+	check-style test-pyverbs $(if $(1),test-lab,test-selftests) test-guest-pair-first \
 	test-guest-pair-last test-device $(if $(1),driver-newest test-asan) test-bare
 
 .PHONY: test test-all
-test: build ## The gate: build everything, run all but long tests (@test@)
-	@GATE=1 lab/gate/run-tests $(call TESTS)
+test: deps ## The gate: build everything, run all but long tests (@test@)
+	@GATE=1 lab/gate/run-tests --build build --early test-lab $(call TESTS)
 
-test-all: build ## All tests, including the long ones (@test_all@)
+# RESUME=1: after a run that was stopped or failed, only what has not passed yet
+test-all: deps ## All tests, including the long ones (@test_all@)
+	@GATE= lab/gate/run-tests $(if $(RESUME),--resume) --build build-all $(call TESTS,-all) \
+		-- test-series coverage test-selftests
+
+.PHONY: build-all
+build-all: build
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
-	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series coverage test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests

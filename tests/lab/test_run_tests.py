@@ -93,6 +93,101 @@ def test_some_run_alone(tests, make):
     assert [t.name for t in runner.targets] == ["left", "right", "first", "second"]
 
 
+def test_early_ones_run_beside_the_build(tests, make):
+    """Each waits for the other; what needs the build waits for it."""
+    meet = 'touch "$d/$1"; until [ -e "$d/$2" ]; do sleep 0.02; done'
+    runner = tests.Runner(["late", "later"], make(
+        f"meet() {{ {meet}; }}; build() {{ meet b e && touch $d/built; }}; early() {{ meet e b; }}\n"
+        'late() { [ -e "$d/built" ] && touch "$d/late"; }; later() { meet later late; }'),
+        build="build", early=["early"])
+    assert runner.run(2)
+    assert [t.name for t in runner.targets] == ["early", "late", "later"]
+
+
+def test_an_early_one_may_outlast_the_build(tests, make):
+    """Its lane then takes what is left: the late ones wait for each other and for it."""
+    meet = 'touch "$d/$1"; until [ -e "$d/$2" ]; do sleep 0.02; done'
+    runner = tests.Runner(["one", "two", "three"], make(
+        f"meet() {{ {meet}; }}; build() {{ :; }}; early() {{ meet e one; }}\n"
+        "one() { meet one two; }; two() { meet two one; }; three() { :; }"),
+        build="build", early=["early"])
+    assert runner.run(2)
+
+
+def test_nothing_runs_without_the_build(tests, make, capsys):
+    """And what runs beside it is ended."""
+    runner = tests.Runner(["late"], make(
+        'build() { until [ -e "$d/e" ]; do sleep 0.02; done; exit 1; }\n'
+        'early() { touch "$d/e"; exec sleep 600; }; late() { touch "$d/late"; }'),
+        build="build", early=["early"], alone=["alone"])
+    assert not runner.run(2)
+    assert [t.verdict for t in runner.targets] == ["stopped", "not run", "not run"]
+    said = capsys.readouterr().out
+    assert "make build failed" in said and "the end of" not in said
+
+
+def test_one_at_a_time_waits_for_the_build(tests, make):
+    runner = tests.Runner(["late"], make(
+        'build() { [ ! -e "$d/early" ] && sleep 0.1 && touch "$d/built"; }\n'
+        'early() { [ -e "$d/built" ] && touch "$d/early"; }; late() { [ -e "$d/early" ]; }'),
+        build="build", early=["early"])
+    assert runner.run(1)
+
+
+def test_a_resumed_run_leaves_out_what_has_passed(tests, make, monkeypatch):
+    monkeypatch.setattr(tests, "sources", lambda: "one")
+    first = 'good() { echo "7 passed, 0 failed"; }; bad() { exit 1; }; last() { exit 1; }'
+    assert not tests.Runner(["good", "bad"], make(first), alone=["last"]).run(2)
+    second = 'good() { exit 1; }; bad() { :; }; last() { touch "$d/last"; }'
+    runner = tests.Runner(["good", "bad"], make(second), alone=["last"], resume=True)
+    assert runner.run(2)
+    assert runner.targets[0].counts == {"passed": 7, "failed": 0, "skipped": 0}
+    assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "9 passed, 0 failed, 0 skipped"
+    # Not without being asked to, and not what has failed since.
+    assert not tests.Runner(["good"], make(second)).run(2)
+    runner = tests.Runner(["good", "bad"], make(second), resume=True)
+    assert not runner.run(2) and [t.status for t in runner.targets] == [1, 0]
+    # Not what passed on other sources, nor while they changed.
+    assert tests.Runner(["good"], make(first)).run(2)
+    monkeypatch.setattr(tests, "sources", lambda: "two")
+    assert not tests.Runner(["good"], make(second), resume=True).run(2)
+    hashes = iter(["three", "four", "three"])
+    monkeypatch.setattr(tests, "sources", lambda: next(hashes))
+    assert tests.Runner(["good"], make(first)).run(2)
+    assert not tests.Runner(["good"], make(second), resume=True).run(2)
+
+
+def test_sources_differ(tests, monkeypatch, tmp_path):
+    """By a commit, a change, a new file, and by what is run; and without git always."""
+    def git(*args):
+        subprocess.run(["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=b", *args],
+                       check=True, capture_output=True)
+
+    monkeypatch.setattr(tests, "TOP", tmp_path)
+    assert tests.sources() != tests.sources()
+    git("init")
+    (tmp_path / "file").write_text("a")
+    git("add", "-A")
+    git("commit", "-m", "a")
+    seen = [tests.sources()]
+    assert tests.sources() == seen[0]
+    (tmp_path / "file").write_text("b")
+    seen.append(tests.sources())
+    (tmp_path / "other").write_text("c")
+    seen.append(tests.sources())
+    (tmp_path / "other").write_text("d")
+    seen.append(tests.sources())
+    status = subprocess.run(["git", "-C", tmp_path, "status", "--porcelain"], check=True,
+                            capture_output=True, text=True).stdout
+    assert status == " M file\n?? other\n"
+    for name in ("ARGS", "QHCA_LINK"):
+        monkeypatch.setenv(name, "-k one")
+        seen.append(tests.sources())
+    assert len(set(seen)) == len(seen)
+    monkeypatch.setenv("QHCA_JOBS", "7")
+    assert tests.sources() == seen[-1]
+
+
 def test_one_after_the_other(tests, make):
     one = 'mkdir "$d/only" || exit 1; sleep 0.05; rmdir "$d/only"'
     runner = tests.Runner(["left", "right"],
