@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The series of patches for QEMU, Linux and rdma-core: they can be written, and nothing is
-missing. Checking that they apply to pristine sources and that each patch builds takes long."""
+missing. Cutting a whole project takes long, and so does checking that the patches apply to
+pristine sources and that each builds."""
 
 import importlib.machinery
 import importlib.util
@@ -8,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 # As the build root names them: the checkout's own path may have a space.
 from qhca_lab.paths import BUILD, TOP  # noqa: E402
+
+# Why a test is long
+CUTTING = "a whole project is cut, a commit for each patch"
 
 DRIVER = TOP / "kernel-driver"
 PROVIDER = TOP / "rdma-core-provider"
@@ -130,9 +135,8 @@ def check_series(series: dict, patches: list[Path]) -> None:
         assert not re.findall(rf"^\+\+\+ b/{other}.*", text, re.M), patch
 
 
-@pytest.mark.parametrize("linux", [
-    pytest.param("old", marks=pytest.mark.long("the newer tree is in the gate")), "new",
-], indirect=True)
+@pytest.mark.long(CUTTING)
+@pytest.mark.parametrize("linux", ["old", "new"], indirect=True)
 def test_the_driver_is_cut_and_put_together(linux, tmp_path):
     """Each file comes with one patch, and the last tree is the driver, without the
     differences between kernels."""
@@ -194,6 +198,27 @@ def test_user_space_gets_what_the_provider_needs_and_not_more():
 
 # ------------------------------------------------------------- provider, device
 
+def test_each_file_of_the_provider_is_in_series_toml():
+    rules = tomllib.loads((PROVIDER / "series/series.toml").read_text())
+    files = Counter(f for patch in rules["patch"] for f in patch.get("files", []))
+    assert not [f for f, n in files.items() if n != 1]
+    here = {f.name for f in (PROVIDER / "qhca").iterdir() if f.suffix in (".c", ".h")}
+    assert here == {f for f in files if f.endswith((".c", ".h"))}
+
+
+def test_each_file_of_the_device_is_in_series_toml():
+    """By its name, or with all of a folder of QEMU's tree."""
+    module = load(TOP / "qemu-hw/make-patches")
+    series = module.Series()
+    whole = [path for patch in series.patches for path in patch.get("paths", [])]
+    named = Counter(map(module.destination, series.sources()))
+    for file in map(str, load(TOP / "qemu-hw/apply-overlay").wanted()):
+        if file != "hw/net/qhca/qhca-compat.h":
+            below = sum(file == path or file.startswith(path + "/") for path in whole)
+            assert named[file] + below == 1, file
+
+
+@pytest.mark.long(CUTTING)
 def test_each_file_of_the_provider_is_in_one_patch(tmp_path):
     tree, out = tmp_path / "rdma-core", tmp_path / "out"
     tree.mkdir()
@@ -217,6 +242,7 @@ def test_each_file_of_the_provider_is_in_one_patch(tmp_path):
     assert max(p.read_text().count("\n") for p in out.glob("*.patch")) < 2500
 
 
+@pytest.mark.long(CUTTING)
 def test_each_file_of_the_device_is_in_one_patch(tmp_path):
     """It also reports if the last tree differs from the overlay."""
     out = tmp_path / "out"
