@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+import driver
 import guestenv
 import provider
 import sections
@@ -89,7 +90,7 @@ def set_up(settings):
         return
     if nic == "qhca":
         provider.install()
-        command("qhca-load", *filter(None, settings.get("load", "").split(",")))
+        driver.load(settings.get("load", "").split(","))
     elif nic == "rxe":
         command("modprobe", "-a", "virtio_net", "rdma_rxe")
     else:

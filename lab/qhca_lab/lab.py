@@ -215,14 +215,14 @@ class Lab:
             deadline = time.monotonic() + boot_limit(options)
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
-                self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
+                self._launch(guest, netdev, fds, options, **(base.files(guest) if base else {}))
             how = "start from the saved one" if base else "boot"
             say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {self.state['link']}, "
                 f"under {self.state['accel']}")
             if base:
                 for guest in self.guests:
                     self._wait_sockets(guest, deadline)
-                base.load(self.guests, options)
+                base.load(self.guests)
         for guest in self.guests:
             self._wait_ready(guest, deadline)
             sched.prefer_threads(guest.state["process"]["pid"])
@@ -230,27 +230,30 @@ class Lab:
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")
 
-    def _launch(self, guest: Guest, netdev, fds, options: Options, **disk) -> None:
-        """Start the QEMU of GUEST."""
-        args = machine.command_line(guest.state, netdev, guest.dir, guest.logs, options, **disk)
+    def _launch(self, guest: Guest, netdev, fds, options: Options, **files) -> None:
+        """Start the QEMU of GUEST with a network backend that uses FDS, which it takes, and
+        with FILES, see machine.command_line()."""
+        args = machine.command_line(guest.state, netdev, guest.dir, guest.logs, options, **files)
+        memory = [files["memory_fd"]] if "memory_fd" in files else []
         with open(guest.logs / "qemu.log", "wb") as log:
             log.write((" ".join(args) + "\n").encode())
             log.flush()
-            child = process.spawn(args, options.tied, stdout=log, stderr=log, pass_fds=fds)
+            child = process.spawn(args, options.tied, stdout=log, stderr=log,
+                                  pass_fds=[*fds, *memory])
         for fd in fds:
             os.close(fd)
         guest.state["process"] = process.identity(child.pid)
         guest.state["main_loop"] = sched.prefer(child.pid)
         self.save()
 
-    def _boot_blank(self, options: Options, state: dict, disk: Path) -> Guest:
-        """Boot a guest outside of any lab, for saved_guest.py; its disk is DISK."""
+    def _boot_blank(self, options: Options, state: dict, **files) -> Guest:
+        """Boot a guest outside of any lab, for saved_guest.py, with FILES as disk and memory."""
         directory = self.dir / state["name"]
         (directory / "share").mkdir(parents=True)
         logs = self.logs / state["name"]
         logs.mkdir()
         guest = self.guest_class(state["name"], state, directory, logs)
-        self._launch(guest, [], [], options, disk=disk)
+        self._launch(guest, [], [], options, **files)
         try:
             self._wait_ready(guest, time.monotonic() + boot_limit(options))
         except BaseException:

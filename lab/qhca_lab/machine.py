@@ -149,22 +149,26 @@ def drive(saved: Path | None, disk: Path | None) -> str:
     return f"file={(GUEST / 'root.img').resolve()},format=raw,{common},snapshot=on"
 
 
-def memory(guest: dict, size: str) -> list[str]:
-    """The guest's memory. Peers of a memory link map it; it has QEMU's default name, so
-    that a saved guest can be loaded into it."""
-    if not guest.get("memlink"):
+def memory(guest: dict, size: str, fd: int | None) -> list[str]:
+    """The guest's memory: the file FD, for a guest that is saved, or starts from a saved
+    one. Peers of a memory link map it."""
+    if fd is not None:
+        backend = f"memory-backend-file,mem-path=/proc/self/fd/{fd}"
+    elif guest.get("memlink"):
+        backend = "memory-backend-memfd"
+    else:
         return ["-m", size]
-    return ["-object", f"memory-backend-memfd,id=pc.ram,size={size},share=on",
+    return ["-object", f"{backend},id=pc.ram,size={size},share=on",
             "-machine", "memory-backend=pc.ram", "-m", size]
 
 
 def command_line(
     guest: dict, netdev: list[str], directory: Path, logs: Path, options,
-    saved: Path | None = None, disk: Path | None = None,
+    saved: Path | None = None, disk: Path | None = None, memory_fd: int | None = None,
 ) -> list[str]:  # fmt: skip
     """All of QEMU's arguments for GUEST (a state dictionary). With SAVED, the
-    disk of a saved guest, it waits for that guest's memory, and has no adapter
-    yet. With DISK it writes to that image."""
+    disk of a saved guest, it waits for that guest's state, and has no adapter
+    yet. With DISK it writes to that image. MEMORY_FD is a file for its memory."""
     machine = MACHINE
     if options.iommu and options.accel == "kvm":
         machine += ",kernel-irqchip=split"
@@ -172,7 +176,7 @@ def command_line(
             # Threads have names for sched.py, gdb and top.
             "-name", f"qhca-{guest['name']},debug-threads=on", "-machine", machine]
     args += accelerator(options.accel)
-    args += ["-smp", str(options.smp)] + memory(guest, str(options.mem))
+    args += ["-smp", str(options.smp)] + memory(guest, str(options.mem), memory_fd)
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
     kernel = kernels.kernel(options.kernel)
     args += ["-kernel", str(kernel.vmlinuz), "-initrd", str(kernel.initrd)]

@@ -2,10 +2,11 @@
 """Booted guests kept in files, so that a lab starts in seconds.
 
 One guest without an adapter and without a name is booted once and stopped, and
-its memory and disk are saved. Each guest of a lab starts as a copy of it: QEMU
-loads the memory, the adapter is plugged in, and the guest gets its own name,
-addresses, time and random numbers. Only then is the driver loaded, so a new
-build of driver or provider needs no new boot.
+its memory, devices and disk are saved. Each guest of a lab starts as a copy of
+it: its memory is filled in, QEMU loads the devices' state, the adapter is
+plugged in, and the guest gets its own name, addresses, time and random numbers.
+Only then is the driver loaded, so a new build of driver or provider needs no
+new boot.
 
 A saved guest is used only if its inputs are unchanged: its folder's name is a
 hash of the build of QEMU, the image, the command line, the guest's own programs
@@ -25,19 +26,20 @@ import shutil
 import time
 from pathlib import Path
 
-from . import elf, machine, process, qcow2
+from . import elf, machine, memory, process, qcow2
 from .errors import LabError
 from .guest import Guest
+from .memory import Memory, size_of
 from .paths import BUILD, GUEST, QEMU, TOP
 
 HOME = BUILD / "saved"
 # How many different ones are kept; each takes some 300 MB.
 KEEP = 6
-# Seconds for QEMU to write or to load a guest's memory, on a very slow host.
+# Seconds for QEMU to write or to load a guest's state, on a very slow host.
 PATIENCE = 120.0
 
-# Pages that hold zeros are neither written nor touched when they are loaded.
-MAPPED = {"capabilities": [{"capability": "mapped-ram", "state": True}]}
+# QEMU neither saves nor loads memory that is a shared file: that is done here.
+NO_MEMORY = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
 
 # The state of a guest that is saved: it is idle, and no folder of the host is mounted,
 # because QEMU refuses to save such a guest. The modules that every adapter's driver
@@ -55,13 +57,14 @@ sync
 
 def usable(options) -> bool:
     """May a lab with these options start from a saved guest? Not with further
-    arguments for QEMU, which may be anything, and only under TCG: a guest boots
-    in a second or two under KVM."""
+    arguments for QEMU, which may be anything, or a memory that is more than a
+    size; and only under TCG: a guest boots in a second or two under KVM."""
     return not (
         options.cold
         or options.qemu
         or options.binary
         or options.accel != "tcg"
+        or not size_of(options.mem)
     )
 
 
@@ -77,7 +80,7 @@ def _qemu_build() -> str:
 def _recipe() -> bytes:
     """Our files in the guest's memory, and the code that puts them there."""
     files = [p for p in sorted((TOP / "lab" / "guest").rglob("*")) if p.is_file()]
-    files += [Path(__file__), Path(machine.__file__)]
+    files += [Path(__file__), Path(machine.__file__), Path(memory.__file__)]
     return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
 
 
@@ -90,26 +93,40 @@ def _blank() -> dict:
 
 
 class Saved:
-    """A saved guest: `dir` holds "memory" and "disk.qcow2"."""
+    """A saved guest, for one lab with OPTIONS: the files "memory", "state" and "disk.qcow2"
+    in DIRECTORY."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, options):
         self.dir = directory
-        self.disk = directory / "disk.qcow2"
+        self._options = options
+        self._memories: dict[str, Memory] = {}
 
-    def load(self, guests: list[Guest], options) -> None:
-        """Turn GUESTS, whose QEMUs wait for a guest's memory, into running guests of the lab;
+    def files(self, guest: Guest) -> dict:
+        """Disk and memory of GUEST, which starts from it, for machine.command_line()."""
+        own = self._memories[guest.name] = Memory(size_of(self._options.mem))
+        return {"saved": self.dir / "disk.qcow2", "memory_fd": own.fd}
+
+    def close(self) -> None:
+        """Close the guests' memories, which their QEMUs have opened."""
+        while self._memories:
+            self._memories.popitem()[1].close()
+
+    def load(self, guests: list[Guest]) -> None:
+        """Turn GUESTS, whose QEMUs wait for a guest's state, into running guests of the lab;
         the caller must still wait for boot's verdict."""
         deadline = time.monotonic() + PATIENCE
         with contextlib.ExitStack() as stack:
             monitors = [stack.enter_context(g.qmp(PATIENCE)) for g in guests]
-            for qmp in monitors:
-                qmp.command("migrate-set-capabilities", MAPPED)
-                qmp.command("migrate-incoming", {"uri": f"file:{self.dir / 'memory'}"})
+            for guest, qmp in zip(guests, monitors):
+                # QEMU has made the machine and does not write to its memory any more.
+                self._memories[guest.name].fill_from(self.dir / "memory")
+                qmp.command("migrate-set-capabilities", NO_MEMORY)
+                qmp.command("migrate-incoming", {"uri": f"file:{self.dir / 'state'}"})
             for guest, qmp in zip(guests, monitors):
                 _wait_migrated(qmp, deadline, f"guest {guest.name} could not be loaded")
                 machine.plug(qmp, guest.state)
                 qmp.command("cont")
-                self._resume(guest, options)
+                self._resume(guest, self._options)
 
     @staticmethod
     def _resume(guest: Guest, options) -> None:
@@ -142,7 +159,8 @@ def _lock(how: int):
 def guest_for(options, boot, say):
     """In a with statement: the saved guest for a lab with OPTIONS, None if such
     a lab has to boot. If none fits, one is made: then BOOT(options, state,
-    disk) has to boot a guest. SAY is called with a message about it."""
+    disk=..., memory_fd=...) has to boot a guest. SAY is called with a message
+    about it."""
     if not usable(options):
         yield None
         return
@@ -157,7 +175,11 @@ def guest_for(options, boot, say):
     # The lock keeps it from being removed while it is being loaded.
     with _lock(fcntl.LOCK_SH):
         os.utime(directory)
-        yield Saved(directory)
+        saved = Saved(directory, options)
+        try:
+            yield saved
+        finally:
+            saved.close()
 
 
 def _key(options) -> str:
@@ -176,18 +198,19 @@ def _make(directory: Path, options, boot, say) -> None:
     new = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
+    own = Memory(size_of(options.mem))
     try:
         disk = new / "disk.qcow2"
         qcow2.create(disk, (GUEST / "root.img").resolve())
-        guest = boot(options, _blank(), disk)
+        guest = boot(options, _blank(), disk=disk, memory_fd=own.fd)
         try:
             guest.run(SETTLE, PATIENCE)
             with guest.qmp(PATIENCE) as qmp:
                 qmp.command("stop")
-                qmp.command("migrate-set-capabilities", MAPPED)
-                qmp.command("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-                qmp.command("migrate", {"uri": f"file:{new / 'memory'}"})
+                qmp.command("migrate-set-capabilities", NO_MEMORY)
+                qmp.command("migrate", {"uri": f"file:{new / 'state'}"})
                 _wait_migrated(qmp, time.monotonic() + PATIENCE, "the guest could not be saved")
+                own.write_to(new / "memory")
                 qmp.command("quit")
         finally:
             process.end(guest.state["process"])
@@ -195,6 +218,8 @@ def _make(directory: Path, options, boot, say) -> None:
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
+    finally:
+        own.close()
     say(f"saved after {time.monotonic() - begin:.1f} s")
 
 

@@ -309,8 +309,8 @@ def test_memory_links_only_among_equals(monkeypatch, tmp_path, qemus, nics, opti
 
 
 def test_memory_link_on_the_command_line(tmp_path):
-    """The adapter gets the folder, and the guest memory that others can map under
-    the name that a saved guest's memory has."""
+    """The adapter gets the folder, and the guest memory that others can map: the file of
+    a guest that starts from a saved one, if there is one."""
     guest = {"name": "a", "number": 1, "nic": "qhca", "mac": "52:54:00:00:00:01",
              "ip": "10.0.0.1", "ip6": "fd99::1", "memlink": None}
     plain = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options()))
@@ -319,6 +319,8 @@ def test_memory_link_on_the_command_line(tmp_path):
     line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(link="memory")))
     assert "memlink=/run/lab/memlink" in line
     assert "memory-backend-memfd,id=pc.ram,size=1G,share=on" in line
+    line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(), memory_fd=7))
+    assert "memory-backend-file,mem-path=/proc/self/fd/7,id=pc.ram,size=1G,share=on" in line
 
 
 def test_help_and_wrong_use():

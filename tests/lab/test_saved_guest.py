@@ -25,7 +25,7 @@ class Monitor:
     def command(self, name, arguments=None):
         self.said.append(name)
         if name == "migrate" and not self.fails:
-            Path(arguments["uri"].removeprefix("file:")).write_bytes(b"memory")
+            Path(arguments["uri"].removeprefix("file:")).write_bytes(b"state")
         if name == "query-migrate":
             return {"status": "failed" if self.fails else "completed", "error-desc": "no room"}
         return {}
@@ -39,8 +39,9 @@ class Boots:
         self.fails = False
         self.monitor = None
 
-    def __call__(self, options, state, disk):
+    def __call__(self, options, state, disk, memory_fd):
         self.count += 1
+        os.pwrite(memory_fd, b"booted", 4096)
         assert disk.parent.name.endswith(".new"), "a half-made one must not be found"
         self.monitor = Monitor(self.fails)
         state["process"] = {"pid": 0, "start": None}
@@ -69,7 +70,33 @@ def test_booted_once(boots):
     first = use(boots)
     assert use(boots) == first and boots.count == 1
     assert boots.monitor.said[-1] == "quit"
-    assert sorted(p.name for p in first.iterdir()) == ["disk.qcow2", "memory"]
+    assert sorted(p.name for p in first.iterdir()) == ["disk.qcow2", "memory", "state"]
+    assert (first / "memory").stat().st_size == 1 << 30
+
+
+def test_each_guest_gets_a_copy(boots):
+    """Of the memory that was saved, before QEMU loads the rest; then the files are closed."""
+    use(boots)
+    guests = [SimpleNamespace(name=n, state=saved_guest._blank(), asked=[]) for n in "ab"]
+    before = set(os.listdir("/proc/self/fd"))
+    with saved_guest.guest_for(Options(), boots, lambda _: None) as base:
+        for guest in guests:
+            monitor = guest.monitor = Monitor(False)
+            guest.qmp = lambda *_, m=monitor: contextlib.nullcontext(m)
+            guest.resume = guest.asked.append
+            files = base.files(guest)
+            assert files["saved"] == base.dir / "disk.qcow2"
+            guest.fd = os.dup(files["memory_fd"])
+            # What QEMU writes before it loads a guest is not the guest's.
+            os.pwrite(guest.fd, b"firmware", 0)
+        base.load(guests)
+    for guest in guests:
+        assert os.pread(guest.fd, 6, 4096) == b"booted" and os.pread(guest.fd, 8, 0) == bytes(8)
+        os.close(guest.fd)
+        said = guest.monitor.said
+        assert said.index("migrate-set-capabilities") < said.index("migrate-incoming")
+        assert said[-1] == "cont" and guest.asked[0]["settings"]["nic"] == "none"
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_a_guest_gets_later_makes_no_difference(boots, tmp_path):
@@ -95,12 +122,13 @@ def test_stale(boots, monkeypatch):
 
 
 def test_recipe_has_the_guests_own_programs():
-    for name in ("agent.py", "boot.py", "guestenv.py", "qhca-load"):
+    for name in ("agent.py", "boot.py", "driver.py", "guestenv.py", "memory.py"):
         assert name.encode() in saved_guest._recipe()
 
 
 def test_labs_that_boot(boots, monkeypatch):
-    for options in ({"cold": True}, {"qemu": ["-s"]}, {"binary": "/bin/true"}):
+    for options in ({"cold": True}, {"qemu": ["-s"]}, {"binary": "/bin/true"},
+                    {"mem": "1G,slots=2,maxmem=2G"}):
         assert use(boots, **options) is None, options
     monkeypatch.setenv("QHCA_ACCEL", "kvm")
     assert use(boots) is None and boots.count == 0
