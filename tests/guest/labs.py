@@ -232,6 +232,13 @@ def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str |
                                 timeout * server.pace)
 
 
+def check_rping(result: Result) -> None:
+    """rping has succeeded up to its end, which is a race (rdma-core 56.1): its thread for
+    events ends it with -1 if it asks for another one after main() has closed the channel."""
+    late = result.rc == 255 and result.err.endswith("rdma_get_cm_event: Bad file descriptor\n")
+    assert result.rc == 0 or late, result.describe()
+
+
 @contextlib.contextmanager
 def vlan(pair, family: int = 4, net: int = 98, protocol: str = "802.1Q"):
     """VLAN 42 over both netdevs, v42, with addresses in the network @net; b's address."""

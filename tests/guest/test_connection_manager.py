@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from labs import run_pair
+from labs import check_rping, run_pair
 from qhca_lab.pair import start_server
 from test_capture import tshark
 from test_pingpong import pingpong
@@ -37,9 +37,14 @@ def tool(server, client, name, address):
     serve, ask, port, pattern, times = TOOLS[name]
     job = start_server(server, "timeout 120 " + serve.format(ip=address),
                        ready=LISTENS.format(port))
-    result = client.run("timeout 120 " + ask.format(ip=address), timeout=140)
+    result = client.run("timeout 120 " + ask.format(ip=address), timeout=140,
+                        check=name != "rping")
     served = job.wait()
-    assert served.rc == 0, served.describe()
+    if name == "rping":
+        check_rping(result)
+        check_rping(served)
+    else:
+        assert served.rc == 0, served.describe()
     assert len(re.findall(pattern, result.out)) == times, result.out
 
 

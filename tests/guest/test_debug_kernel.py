@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from labs import PATIENCE, TOP, run_pair
 from qhca_lab import LabError, kernels
+from test_connection_manager import tool
 
 FAULTS = "/sys/kernel/debug"
 FAIL_EACH = Path(__file__).with_name("scripts") / "fail-each"
@@ -108,8 +109,7 @@ def test_pingpong(debug_pair, line):
 
 
 def test_connection_manager(debug_pair):
-    run_pair(debug_pair.a, debug_pair.b, "rping -s -C 50 -a 0.0.0.0",
-             f"rping -c -C 50 -a {debug_pair.a.ip}")
+    tool(debug_pair.a, debug_pair.b, "rping", debug_pair.a.ip)
 
 
 def test_traffic_of_the_net_device(debug_pair):

@@ -7,7 +7,7 @@ which needs kernel QPs and CQs, fast registration and draining.
 import contextlib
 
 import pytest
-from labs import PATIENCE
+from labs import PATIENCE, check_rping
 from qhca_lab import fault
 from qhca_lab.pair import start_server
 
@@ -76,8 +76,9 @@ def test_connection_manager(pair, direction):
     server, client = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
     job = start_server(server, f"rping -s -a {server.ip} -V -C 20",
                        ready="rdma res show cm_id | grep -q 'LISTEN.*comm rping'")
-    result = client.run(f"rping -c -a {server.ip} -V -v -C 20")
-    assert job.wait().rc == 0
+    result = client.run(f"rping -c -a {server.ip} -V -v -C 20", check=False)
+    check_rping(result)
+    check_rping(job.wait())
     assert result.out.count("ping data: ") == 20, result.out
 
 

@@ -172,7 +172,7 @@ def pair_command(*words):
 @pytest.mark.parametrize("words", [
     ["ibv_rc_pingpong -d $IBDEV -g $GIDX -n 10"],
     # listens on no TCP port
-    ["rping -s -v -C 3", "--client-command", "rping -c -v -C 3 -a $PEER"],
+    ["ucmatose", "--client-command", "ucmatose -s $PEER"],
 ], ids=["listens", "waits"])
 def test_pair_command(mixed, words):
     done = pair_command(*words)
