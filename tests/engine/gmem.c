@@ -9,8 +9,11 @@
 #define SMALL_SPAN (1ULL << 26)
 #define SMALL_MAX  (1ULL << 16)
 
-/* Freed memory of at least this size goes back to the host. */
-#define GIVE_BACK  (1ULL << 17)
+/*
+ * Freed memory of at least this size goes back to the host.  What is smaller is
+ * zeroed where it was written: that costs less than fresh pages.
+ */
+#define GIVE_BACK  (1ULL << 24)
 
 /*
  * Spaces of former guests, zeroed: a simulation creates many guests one after
