@@ -4,7 +4,7 @@
     driver.py [MODULE.PARAMETER=VALUE ...]      (bin/qhca-load; e.g. qhca.layout=list)
 
 A separate module, because boot.py calls it: an emulated CPU starts programs slowly, and
-here are four less.
+this saves four.
 """
 
 import ctypes
@@ -49,11 +49,11 @@ def needs(image):
 def insert(module, image, parameters):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(INIT_MODULE, image, ctypes.c_ulong(len(image)), " ".join(parameters).encode()):
-        raise OSError(f"{module}.ko: {os.strerror(ctypes.get_errno())}: the kernel's log tells more")
+        raise OSError(f"{module}.ko: {os.strerror(ctypes.get_errno())}: see the kernel's log")
 
 
 def load(parameters):
-    """Do it with PARAMETERS as on the command line. OSError if it is not possible; what is
+    """Load the driver with PARAMETERS as on the command line. OSError if it is not possible; what is
     loaded already stays as it is."""
     missing = [m for m in MODULES if not loaded(m)]
     if not missing:

@@ -58,7 +58,7 @@ PAIR_EXAMPLES = """\
 examples:
   qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
   qhca-lab pair 'ib_write_bw -d $IBDEV -x $GIDX' --server a --client c
-  qhca-lab pair 'rping -s -C 3' --client-command 'rping -c -C 3 -a $PEER'
+  qhca-lab pair ucmatose --client-command 'ucmatose -s $PEER'
   qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX' -- qhca-gdb kernel b"""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from . import kernels, tsc
 from .channel import PORTS
 from .errors import LabError
+from .memory import size_of
 from .paths import BUILD, GUEST, QEMU, TOP
 from .qmp import SPARE, Qmp
 
@@ -158,7 +159,8 @@ def memory(guest: dict, size: str, fd: int | None) -> list[str]:
         backend = "memory-backend-memfd"
     else:
         return ["-m", size]
-    return ["-object", f"{backend},id=pc.ram,size={size},share=on",
+    # Without a unit "-m" means MiB, but "size" bytes.
+    return ["-object", f"{backend},id=pc.ram,size={size_of(size) or size},share=on",
             "-machine", "memory-backend=pc.ram", "-m", size]
 
 

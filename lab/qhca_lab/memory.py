@@ -7,6 +7,7 @@ of a CPU per guest."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -17,13 +18,15 @@ PAGE = 4096
 # Bytes to read at a time.
 CHUNK = 1 << 20
 UNITS = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# More than a host has; a larger file might not be possible.
+MOST = 1 << 44
 
 
 def size_of(text: str) -> int | None:
     """The bytes that QEMU takes from "-m TEXT"; None if TEXT says more than a number of MiB."""
-    found = re.fullmatch(r"(\d+)([KMGT]?)B?", text.upper())
-    size = int(found[1]) * UNITS[found[2]] if found else 0
-    return size if size and not size % (1 << 20) else None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", text.upper())
+    size = float(found[1]) * UNITS[found[2]] if found else 0
+    return int(size) if 0 < size <= MOST and not size % (1 << 20) else None
 
 
 def _extents(fd: int) -> Iterator[tuple[int, int]]:
@@ -32,8 +35,10 @@ def _extents(fd: int) -> Iterator[tuple[int, int]]:
     while at < size:
         try:
             at = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError:     # none behind
-            return
+        except OSError as error:
+            if error.errno == errno.ENXIO:      # no data after it
+                return
+            raise
         end = os.lseek(fd, at, os.SEEK_HOLE)
         yield at, end - at
         at = end
@@ -44,7 +49,7 @@ class Memory:
     the contents have been filled in or written."""
 
     def __init__(self, size: int):
-        self.fd = os.memfd_create("guest", os.MFD_ALLOW_SEALING)
+        self.fd = os.memfd_create("guest", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         os.ftruncate(self.fd, size)
         # An adapter shares it over a memory link only if it cannot shrink.
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS,
@@ -63,8 +68,8 @@ class Memory:
                     chunk = os.pread(self.fd, min(CHUNK, begin + length - at), at)
                     for n in range(0, len(chunk), PAGE):
                         page = chunk[n : n + PAGE]
-                        if page != zeros:
-                            os.pwrite(out.fileno(), page, at + n)
+                        if page != zeros and os.pwrite(out.fileno(), page, at + n) < len(page):
+                            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     def fill_from(self, path: Path) -> None:
         """Replace the contents by those of a file that write_to() has written."""

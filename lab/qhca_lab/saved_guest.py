@@ -38,9 +38,6 @@ KEEP = 6
 # Seconds for QEMU to write or to load a guest's state, on a very slow host.
 PATIENCE = 120.0
 
-# QEMU neither saves nor loads memory that is a shared file: that is done here.
-NO_MEMORY = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
-
 # The state of a guest that is saved: it is idle, and no folder of the host is mounted,
 # because QEMU refuses to save such a guest. The modules that every adapter's driver
 # needs are loaded.
@@ -64,7 +61,7 @@ def usable(options) -> bool:
         or options.qemu
         or options.binary
         or options.accel != "tcg"
-        or not size_of(options.mem)
+        or not size_of(str(options.mem))
     )
 
 
@@ -79,7 +76,8 @@ def _qemu_build() -> str:
 
 def _recipe() -> bytes:
     """Our files in the guest's memory, and the code that puts them there."""
-    files = [p for p in sorted((TOP / "lab" / "guest").rglob("*")) if p.is_file()]
+    files = [p for p in sorted((TOP / "lab" / "guest").rglob("*"))
+             if p.is_file() and "__pycache__" not in p.parts]
     files += [Path(__file__), Path(machine.__file__), Path(memory.__file__)]
     return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
 
@@ -103,7 +101,8 @@ class Saved:
 
     def files(self, guest: Guest) -> dict:
         """Disk and memory of GUEST, which starts from it, for machine.command_line()."""
-        own = self._memories[guest.name] = Memory(size_of(self._options.mem))
+        with _told(f"guest {guest.name} has no memory"):
+            own = self._memories[guest.name] = Memory(size_of(str(self._options.mem)))
         return {"saved": self.dir / "disk.qcow2", "memory_fd": own.fd}
 
     def close(self) -> None:
@@ -119,11 +118,13 @@ class Saved:
             monitors = [stack.enter_context(g.qmp(PATIENCE)) for g in guests]
             for guest, qmp in zip(guests, monitors):
                 # QEMU has made the machine and does not write to its memory any more.
-                self._memories[guest.name].fill_from(self.dir / "memory")
-                qmp.command("migrate-set-capabilities", NO_MEMORY)
+                with _told(f"guest {guest.name} could not be loaded"):
+                    self._memories[guest.name].fill_from(self.dir / "memory")
+                _leave_memory(qmp, True)
                 qmp.command("migrate-incoming", {"uri": f"file:{self.dir / 'state'}"})
             for guest, qmp in zip(guests, monitors):
                 _wait_migrated(qmp, deadline, f"guest {guest.name} could not be loaded")
+                _leave_memory(qmp, False)
                 machine.plug(qmp, guest.state)
                 qmp.command("cont")
                 self._resume(guest, self._options)
@@ -135,6 +136,21 @@ class Saved:
             "entropy": secrets.token_hex(64),
             "now": time.time(),
         })  # fmt: skip
+
+
+def _leave_memory(qmp, yes: bool) -> None:
+    """Shall QEMU neither save nor load memory that is a shared file?"""
+    state = {"capability": "x-ignore-shared", "state": yes}
+    qmp.command("migrate-set-capabilities", {"capabilities": [state]})
+
+
+@contextlib.contextmanager
+def _told(complaint: str):
+    """An error of the host's files as one of the lab's."""
+    try:
+        yield
+    except OSError as error:
+        raise LabError(f"{complaint}: {error}") from error
 
 
 def _wait_migrated(qmp, deadline: float, complaint: str) -> None:
@@ -198,8 +214,10 @@ def _make(directory: Path, options, boot, say) -> None:
     new = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
-    own = Memory(size_of(options.mem))
+    own = None
     try:
+        with _told("the guest has no memory"):
+            own = Memory(size_of(str(options.mem)))
         disk = new / "disk.qcow2"
         qcow2.create(disk, (GUEST / "root.img").resolve())
         guest = boot(options, _blank(), disk=disk, memory_fd=own.fd)
@@ -207,10 +225,11 @@ def _make(directory: Path, options, boot, say) -> None:
             guest.run(SETTLE, PATIENCE)
             with guest.qmp(PATIENCE) as qmp:
                 qmp.command("stop")
-                qmp.command("migrate-set-capabilities", NO_MEMORY)
+                _leave_memory(qmp, True)
                 qmp.command("migrate", {"uri": f"file:{new / 'state'}"})
                 _wait_migrated(qmp, time.monotonic() + PATIENCE, "the guest could not be saved")
-                own.write_to(new / "memory")
+                with _told("the guest could not be saved"):
+                    own.write_to(new / "memory")
                 qmp.command("quit")
         finally:
             process.end(guest.state["process"])
@@ -219,7 +238,8 @@ def _make(directory: Path, options, boot, say) -> None:
         shutil.rmtree(new, ignore_errors=True)
         raise
     finally:
-        own.close()
+        if own:
+            own.close()
     say(f"saved after {time.monotonic() - begin:.1f} s")
 
 

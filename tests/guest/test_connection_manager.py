@@ -35,13 +35,15 @@ LISTENS = "rdma res show cm_id | grep -q 'LISTEN.*:{}'"
 def tool(server, client, name, address):
     """One tool, with the server at @address; both sides report success."""
     serve, ask, port, pattern, times = TOOLS[name]
-    job = start_server(server, "timeout 120 " + serve.format(ip=address),
+    limit = int(120 * server.pace)
+    job = start_server(server, f"timeout {limit} " + serve.format(ip=address),
                        ready=LISTENS.format(port))
-    result = client.run("timeout 120 " + ask.format(ip=address), timeout=140,
+    result = client.run(f"timeout {limit} " + ask.format(ip=address), timeout=140,
                         check=name != "rping")
-    served = job.wait()
     if name == "rping":
         check_rping(result)
+    served = job.wait(140)
+    if name == "rping":
         check_rping(served)
     else:
         assert served.rc == 0, served.describe()

@@ -318,9 +318,11 @@ def test_memory_link_on_the_command_line(tmp_path):
     guest["memlink"] = "/run/lab/memlink"
     line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(link="memory")))
     assert "memlink=/run/lab/memlink" in line
-    assert "memory-backend-memfd,id=pc.ram,size=1G,share=on" in line
-    line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(), memory_fd=7))
-    assert "memory-backend-file,mem-path=/proc/self/fd/7,id=pc.ram,size=1G,share=on" in line
+    assert "memory-backend-memfd,id=pc.ram,size=1073741824,share=on" in line
+    line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(mem="768"),
+                                         memory_fd=7))
+    assert ("memory-backend-file,mem-path=/proc/self/fd/7,id=pc.ram,size=805306368,share=on "
+            "-machine memory-backend=pc.ram -m 768") in line
 
 
 def test_help_and_wrong_use():

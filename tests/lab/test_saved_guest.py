@@ -2,6 +2,7 @@
 """Saved guests: when one is used, when it is stale, what a failure leaves behind."""
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
@@ -95,6 +96,8 @@ def test_each_guest_gets_a_copy(boots):
         os.close(guest.fd)
         said = guest.monitor.said
         assert said.index("migrate-set-capabilities") < said.index("migrate-incoming")
+        # A later migration of the guest must include its memory.
+        assert said.count("migrate-set-capabilities") == 2
         assert said[-1] == "cont" and guest.asked[0]["settings"]["nic"] == "none"
     assert set(os.listdir("/proc/self/fd")) == before
 
@@ -141,6 +144,27 @@ def test_one_that_cannot_be_saved_leaves_nothing(boots):
     assert [p.name for p in saved_guest.HOME.iterdir()] == [".lock"]
     boots.fails = False
     assert use(boots).exists()
+
+
+def test_a_full_disk_is_told(boots, monkeypatch):
+    def write_to(_memory, path):
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(saved_guest.Memory, "write_to", write_to)
+    with pytest.raises(LabError, match="could not be saved: .*No space left"):
+        use(boots)
+    assert [p.name for p in saved_guest.HOME.iterdir()] == [".lock"]
+
+
+def test_a_saved_guest_that_was_removed(boots):
+    guest = SimpleNamespace(name="a", state=saved_guest._blank(),
+                            qmp=lambda *_: contextlib.nullcontext(Monitor(False)))
+    with saved_guest.guest_for(Options(), boots, lambda _: None) as base:
+        base.files(guest)
+        (base.dir / "memory").unlink()
+        with pytest.raises(LabError, match="guest a could not be loaded: .*memory"):
+            base.load([guest])
 
 
 def test_old_ones_go(boots):
