@@ -100,6 +100,6 @@ def test_needs():
 
 
 def test_the_kernel_is_asked():
-    """It refuses what is no module, whoever is not root, or all modules."""
+    """It refuses what is no module, a user that is not root, or all modules."""
     with pytest.raises(OSError, match="^qhca.ko: .+: see the kernel's log"):
         driver.insert("qhca", b"no module", [])
