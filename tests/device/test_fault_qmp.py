@@ -80,7 +80,9 @@ def test_wrong(rts):
     refused(m, "'fault.time'", action="delay", time="1ms")
     refused(m, "'syndrome'", action="drop", syndrome=256)
     refused(m, "'index' exists at a table only", action="drop", index=3)
-    refused(m, "'at' must be left out", action="drop", at="dma")
+    refused(m, "'at' can only be packet or frame", action="drop", at="dma")
+    refused(m, "'at' must be left out", action="rnr", at="frame")
+    refused(m, "'opcode' exists at a packet only", action="drop", at="frame", opcode="ACK")
     refused(m, "'count' must be at least 1", action="drop", count=0)
     refused(m, "'action' does not accept value 'dorp'", action="dorp")
     refused(m, "'fault.action' is missing")
@@ -147,6 +149,7 @@ EVERYTHING = (
      "address-last": (1 << 64) - 1},
     {"action": "table-error", "index": 3, "index-last": 7},
     {"action": "garbage", "at": "register", "number": 8},
+    {"action": "corrupt", "at": "frame", "number": 0x0806, "direction": "in"},
     {"action": "duplicate", "packets": 2, "opcode": "read-response"},
 )
 

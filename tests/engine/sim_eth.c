@@ -456,8 +456,8 @@ static void received(struct eth *x, const struct qhca_eth_cqe *c)
                            QHCA_HASH_TYPE_L4 : QHCA_HASH_TYPE_NONE),
           "hash type %u", c->hash_type);
     last = &x->last[note->src][flow_of(note, at)];
-    CHECK(*last < at || x->ep->s->w.wire.dup || x->ep->s->w.wire.reorder,
-          "frames out of order");
+    CHECK(*last < at || x->ep->s->w.wire.dup || x->ep->s->w.wire.reorder ||
+          x->ep->s->injects, "frames out of order");
     *last = at;
     x->all->got += c->gso_segs ? c->gso_segs : 1;
 }
@@ -515,14 +515,15 @@ static void eth_dump(struct ep *ep)
     fprintf(stderr, "\n");
 }
 
-/* With loss fewer frames may arrive, with duplication any number. */
+/* With loss fewer frames may arrive, with duplication or faults any number. */
 static bool adds_up(const struct eth_all *all, const struct sim *s,
                     uint64_t dropped)
 {
     const struct wire *w = &s->w.wire;
 
     return all->got + dropped == all->expected ||
-           (w->drop && all->got + dropped < all->expected) || w->dup;
+           (w->drop && all->got + dropped < all->expected) || w->dup ||
+           s->injects;
 }
 
 static void free_ring(struct eth *x, struct rxring *r)

@@ -230,6 +230,36 @@ static void build_err(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 100, 30000, false);
 }
 
+/* Let fault injection lose, double and delay Ethernet frames, too. */
+static void frame_faults(struct sim *s)
+{
+#define CHANCE(pct) .fields = QHCA_FLT_AT | QHCA_FLT_CHANCE |            \
+                              QHCA_FLT_DIRECTION,                        \
+                    .at = QHCA_FLT_AT_FRAME, .chance = (pct) * 10000
+    static const struct qhca_fault_rule rules[] = {
+        RULE(DROP, CHANCE(2)),
+        RULE(DUPLICATE, CHANCE(2)),
+        RULE(DELAY, CHANCE(4), .ns = 30000),
+        RULE(REORDER, CHANCE(4), .ns = 100000),
+    };
+#undef CHANCE
+    unsigned i, n;
+
+    s->injects = true;
+    for (i = 0; i < s->w.nodes; i++) {
+        CHECK(!qhca_fault_seed(s->w.node[i].e, rng_u64(&s->rng)),
+              "no memory");
+        for (n = (unsigned)rng_range(&s->rng, 0, 4); n; n--) {
+            struct qhca_fault_rule f = rules[rng_below(&s->rng, 4)];
+
+            f.fields |= f.ns ? QHCA_FLT_NS : 0;
+            f.direction = (uint8_t)rng_range(&s->rng, QHCA_FLT_OUT,
+                                             QHCA_FLT_OUT | QHCA_FLT_IN);
+            rule_add(s->w.node[i].e, f);
+        }
+    }
+}
+
 /*
  * Ethernet frames and RC traffic share the wire, which may lose, double and
  * delay frames, but does not damage them: only TCP would notice.
@@ -239,6 +269,9 @@ static void build_eth(struct sim *s)
     s->lossy = rng_pct(&s->rng, 30);
     wire_random(&s->w.wire, &s->rng, s->lossy);
     s->w.wire.corrupt = s->w.wire.truncate = 0;
+    if (s->lossy && rng_pct(&s->rng, 50)) {
+        frame_faults(s);
+    }
     eth_group(s, 300);
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 50, 30000, false);
 }

@@ -976,8 +976,16 @@ static void rules(void **state)
         "'address-last' is before");
     bad(RULE(TABLE_ERROR, .fields = QHCA_FLT_INDEX, .index = 2,
         .index_last = 1), "'index-last' is before");
+    good(RULE(DROP, .fields = QHCA_FLT_AT | QHCA_FLT_NUMBER |
+         QHCA_FLT_DIRECTION, .at = QHCA_FLT_AT_FRAME, .number = 0x0806,
+         .direction = QHCA_FLT_IN));
+    good(RULE(RESET, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_FRAME));
     bad(RULE(DROP, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_DMA),
+        "'at' can only be packet or frame");
+    bad(RULE(CORRUPT_ICRC, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_FRAME),
         "'at' must be left out");
+    bad(rule_for("ACK", RULE(DROP, .fields = QHCA_FLT_AT,
+        .at = QHCA_FLT_AT_FRAME)), "'opcode' exists");
     bad(RULE(FATAL, .nth = 3), "give 'at'");
     bad(RULE(FATAL, .fields = QHCA_FLT_QP_TYPE, .qp_type = QHCA_QPT_RC),
         "give 'at'");

@@ -3,6 +3,8 @@
 #include "unit.h"
 #include "bigpkt.h"
 #include "reborn.h"
+#include "rule.h"
+#include "observe/breakpoint.h"
 
 #define SHIFT 8                 /* of the rings */
 #define DEPTH (1u << SHIFT)
@@ -131,8 +133,8 @@ static void unmake(struct eth *t)
     guest_dbrec_free(&u->g, t->dbrec);
 }
 
-/* Send @b as a large send, in two segments. */
-static void send(struct eth *t, const struct big *b, uint16_t mss)
+/* Post @b as a large send, in two segments, and ring. */
+static void post_large(struct eth *t, const struct big *b, uint16_t mss)
 {
     struct unit *u = t->u;
     static uint8_t all[BIG_HDR_MAX + BIG_PAYLOAD_MAX];
@@ -143,7 +145,6 @@ static void send(struct eth *t, const struct big *b, uint16_t mss)
     struct qhca_eth_seg seg[2];
     uint64_t off = (t->sq_prod++ & 3) << 9;
     uint32_t len;
-    struct qhca_cqe cqe;
 
     h.hdr_len = (uint16_t)big_headers(b, all, &u->g.rng);
     memcpy(all + h.hdr_len, b->payload, b->len);
@@ -159,9 +160,21 @@ static void send(struct eth *t, const struct big *b, uint16_t mss)
     gbuf_write(&t->sq, off + sizeof(h), seg, sizeof(seg));
     guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, t->sqn |
                    (uint64_t)t->sq_prod << QHCA_DB_INDEX_SHIFT);
-    assert_true(world_settle(&u->w, 100000000));
+}
+
+static void sent(struct eth *t)
+{
+    struct qhca_cqe cqe;
+
+    assert_true(world_settle(&t->u->w, 100000000));
     assert_true(gcq_poll(&t->scq, &cqe));
     assert_int_equal(cqe.status, QHCA_WC_SUCCESS);
+}
+
+static void send(struct eth *t, const struct big *b, uint16_t mss)
+{
+    post_large(t, b, mss);
+    sent(t);
 }
 
 static uint32_t segments(uint32_t payload, uint16_t mss)
@@ -791,6 +804,101 @@ static void not_of_sq(void **state)
     unmake(&t);
 }
 
+/* ---- faults and stops work on single frames ---- */
+
+/* Poll all receive completions; how many frames were received. */
+static unsigned received(struct eth *t)
+{
+    struct qhca_eth_cqe c;
+    struct qhca_cqe any;
+    unsigned n = 0;
+
+    while (gcq_poll(&t->rcq, &any)) {
+        memcpy(&c, &any, sizeof(c));
+        assert_int_equal(c.status, QHCA_WC_SUCCESS);
+        assert_int_equal(c.gso_segs, 0);
+        t->rq_cons += c.num_wqe;
+        n++;
+    }
+    return n;
+}
+
+static void faulty(void **state)
+{
+    struct qhca_fault_rule in = RULE(DROP, .fields = QHCA_FLT_AT |
+        QHCA_FLT_DIRECTION, .at = QHCA_FLT_AT_FRAME,
+        .direction = QHCA_FLT_IN, .nth = 2);
+    struct qhca_port port = { .loopback = 1 };
+    struct unit *u = *state;
+    static uint8_t f[FRAME_MAX];
+    static struct big b;
+    struct eth t;
+    size_t len;
+
+    make(&t, u, SUPER);
+    post_recv(&t, DEPTH);
+    len = plain(u, &b, f);
+    send(&t, &b, 1000);
+    assert_int_equal(wire_n, 1);
+    rule_add(u->n->e, RULE(DROP, .fields = QHCA_FLT_AT,
+                           .at = QHCA_FLT_AT_FRAME, .nth = 3));
+    send(&t, &b, 1000);
+    assert_int_equal(wire_n, 10);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 20);
+    qhca_fault_remove(u->n->e, 0);
+    send(&t, &b, 1000);
+    assert_int_equal(wire_n, 11);
+    rule_add(u->n->e, in);
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(received(&t), 9);
+    /* cutting one with a wrong checksum would make right ones */
+    f[5000] ^= 4;
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(received(&t), 0);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 10);
+    qhca_fault_remove(u->n->e, 0);
+    /* in loopback a frame leaves, and comes back at once */
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0,
+                              QHCA_PORT_M_LOOPBACK, &port, sizeof(port),
+                              NULL), QHCA_ST_OK);
+    in.action = QHCA_FLT_DUPLICATE;
+    in.direction = QHCA_FLT_OUT;
+    rule_add(u->n->e, in);
+    post_recv(&t, DEPTH);
+    send(&t, &b, 1000);
+    assert_int_equal(received(&t), 11);
+    assert_int_equal(wire_n, 11);
+    unmake(&t);
+}
+
+/* Three steps are three frames; then, without steps, the rest goes whole. */
+static void stepped(void **state)
+{
+    struct qhca_break other = { .on = QHCA_ON_MARKER };
+    struct unit *u = *state;
+    static uint8_t f[FRAME_MAX];
+    static struct big b;
+    struct eth t;
+
+    make(&t, u, SUPER);
+    plain(u, &b, f);
+    assert_null(qhca_break_step(u->n->e, QHCA_ON_FRAME, 3));
+    post_large(&t, &b, 1000);
+    world_run(&u->w, 100000);
+    assert_true(qhca_break_stopped(u->n->e));
+    assert_int_equal(wire_n, 3);
+    node_continue(u->n);
+    sent(&t);
+    assert_int_equal(wire_n, 4);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 10);
+    /* any break: it might be one for the next frame */
+    assert_null(qhca_break_add(u->n->e, &other));
+    send(&t, &b, 1000);
+    assert_int_equal(wire_n, 14);
+    assert_true(qhca_break_remove(u->n->e, 0));
+    unmake(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -807,6 +915,8 @@ int main(void)
         SUPER_UNIT(raw_gets_frames),
         SUPER_UNIT(copies_counted),
         SUPER_UNIT(not_of_sq),
+        SUPER_UNIT(faulty),
+        SUPER_UNIT(stepped),
         UNIT(off),
     };
 

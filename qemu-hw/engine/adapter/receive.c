@@ -17,6 +17,37 @@ static void rx_refuse(struct qhca *e, unsigned why, uint32_t frames)
     e->stats[why] += frames;
 }
 
+void qhca_eth_arrived(struct qhca *e, struct qhca_eth_frame *f)
+{
+    if (e->eth->loopback) {
+        e->stats[QHCA_STAT_ETH_RX_FILTERED] += qhca_eth_frames(f);
+    } else {
+        qhca_eth_rx(e, f);
+    }
+}
+
+static void rx_piece(struct qhca *e, void *to, const struct qhca_eth_frame *f,
+                     const struct qhca_steer *s)
+{
+    struct qhca_eth_frame piece = *f;
+
+    (void)to;
+    (void)s;
+    e->hooks->frame_rx(e, &piece);
+}
+
+/* Let faults decide, for each frame of a super-frame. */
+static void rx_faulty(struct qhca *e, struct qhca_eth_frame *f)
+{
+    static const struct qhca_steer nothing;
+
+    if (f->super.segs) {
+        qhca_super_deliver(e, f, rx_piece, NULL, &nothing);
+    } else {
+        e->hooks->frame_rx(e, f);
+    }
+}
+
 static void rx_frame(struct qhca *e, const void *frame, size_t len,
                      struct qhca_eth_frame *f)
 {
@@ -29,10 +60,10 @@ static void rx_frame(struct qhca *e, const void *frame, size_t len,
     if (qhca_pause_rx(e, f)) {
         return;
     }
-    if (e->eth->loopback) {
-        e->stats[QHCA_STAT_ETH_RX_FILTERED] += qhca_eth_frames(f);
+    if (qhca_faulty(e, QHCA_FLT_AT_FRAME)) {
+        rx_faulty(e, f);
     } else {
-        qhca_eth_rx(e, f);
+        qhca_eth_arrived(e, f);
     }
 }
 

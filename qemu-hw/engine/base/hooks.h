@@ -8,6 +8,7 @@
 
 struct qhca_cq;
 struct qhca_cqe;
+struct qhca_eth_frame;
 struct qhca_frame;
 struct qhca_qp;
 struct qhca_rx;
@@ -54,6 +55,13 @@ struct qhca_hooks {
                uint32_t ext, uint32_t payload, uint32_t len);
     /* A packet was received: drop, corrupt, hold or deliver it. */
     void (*rx)(struct qhca *e, const struct qhca_rx *rx);
+    /*
+     * The same for frames of the Ethernet function.  One to be sent is our
+     * @own, or goes to the wire and, to a @group, to our own rules as well.
+     */
+    void (*frame_tx)(struct qhca *e, const uint8_t *frame, size_t len,
+                     bool own, bool group);
+    void (*frame_rx)(struct qhca *e, struct qhca_eth_frame *f);
     /* ---- while e->faults is set: there are, or were, rules ---- */
     /* The wire's link state changed; false: a fault hides the change. */
     bool (*set_link)(struct qhca *e, bool up);

@@ -19,12 +19,6 @@ static size_t lso_tag(const struct qhca_lso *s)
     return s->w.h.flags & QHCA_WQE_F_ETH_VLAN ? QHCA_VLAN_HLEN : 0;
 }
 
-/* Bytes of payload of the next frame. */
-static uint32_t lso_next(const struct qhca_lso *s)
-{
-    return s->total - s->sent < s->chunk ? s->total - s->sent : s->chunk;
-}
-
 /* Move the cursor by @n bytes, which the segments hold. */
 static void lso_skip(struct qhca_lso *s, uint32_t n)
 {
@@ -92,21 +86,30 @@ static bool lso_measure(struct qhca_lso *s)
     return hdr_len + first + lso_tag(s) <= QHCA_ETH_MAX_FRAME;
 }
 
-static bool lso_parse(const struct qhca *e, struct qhca_lso *s)
+static bool lso_parse(struct qhca_lso *s)
 {
     uint16_t hdr_len = qhca_le16(s->w.h.hdr_len);
     uint16_t inner_l3 = qhca_le16(s->w.h.inner_l3);
     bool tag = !lso_tag(s);
 
-    if (!(inner_l3 ? qhca_large_parse_tunnel(s->hdr, hdr_len, tag, inner_l3,
-                                             &s->l) :
-                     qhca_large_parse(s->hdr, hdr_len, tag, &s->l)) ||
-        s->l.hdr_len != hdr_len) {
-        return false;
-    }
-    s->chunk = e->cfg.super_frames ? qhca_super_chunk(&s->l, s->hdr, s->mss) :
-                                     s->mss;
-    return true;
+    return (inner_l3 ? qhca_large_parse_tunnel(s->hdr, hdr_len, tag, inner_l3,
+                                               &s->l) :
+                       qhca_large_parse(s->hdr, hdr_len, tag, &s->l)) &&
+           s->l.hdr_len == hdr_len;
+}
+
+/*
+ * Bytes of payload of the next frame.  Faults and steps work on single frames,
+ * so these are sent while any of them is active.
+ */
+static uint32_t lso_next(const struct qhca *e, const struct qhca_lso *s)
+{
+    bool single = !e->cfg.super_frames || e->debugging ||
+                  qhca_faulty(e, QHCA_FLT_AT_FRAME);
+    uint32_t most = single ? s->mss :
+                             qhca_super_chunk(&s->l, s->hdr, s->mss);
+
+    return s->total - s->sent < most ? s->total - s->sent : most;
 }
 
 bool qhca_lso_begin(struct qhca *e, struct qhca_eth_q *q,
@@ -123,7 +126,7 @@ bool qhca_lso_begin(struct qhca *e, struct qhca_eth_q *q,
     if (!lso_read(e, q, s->hdr, qhca_le16(w->h.hdr_len))) {
         return lso_fail(f, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_DATA_DMA);
     }
-    if (!lso_parse(e, s)) {
+    if (!lso_parse(s)) {
         return lso_fail(f, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
     }
     lso_skip(s, s->l.hdr_len);
@@ -136,7 +139,7 @@ bool qhca_lso_build(struct qhca *e, struct qhca_eth_q *q, uint8_t *frame,
 {
     const struct qhca_lso *s = &q->lso;
     struct qhca_large_part p = {
-        .number = s->sent / s->mss, .from = s->sent, .len = lso_next(s),
+        .number = s->sent / s->mss, .from = s->sent, .len = lso_next(e, s),
         .total = s->total,
     };
 
@@ -159,10 +162,10 @@ size_t qhca_lso_headers(const struct qhca_eth_q *q)
     return q->lso.l.hdr_len + lso_tag(&q->lso);
 }
 
-bool qhca_lso_sent(struct qhca_eth_q *q)
+bool qhca_lso_sent(struct qhca_eth_q *q, size_t len)
 {
     struct qhca_lso *s = &q->lso;
-    uint32_t n = lso_next(s);
+    uint32_t n = (uint32_t)(len - qhca_lso_headers(q));
 
     lso_skip(s, n);
     s->sent += n;
@@ -193,7 +196,7 @@ void qhca_io_lso(struct qhca_io *io, struct qhca_eth_q *q)
          "a large send that is not in the ring");
     NEED(io, qhca_eth_tx_check(q, &s->w, &f) &&
          (s->w.h.flags & QHCA_WQE_F_ETH_LSO) && lso_measure(s) &&
-         lso_parse(io->e, s),
+         lso_parse(s),
          "a large send that cannot have begun");
     NEED(io, s->sent < s->total && !(s->sent % s->mss),
          "a large send that stops within a frame");

@@ -22,7 +22,6 @@ struct qhca_lso {
     /* computed from these */
     struct qhca_large l;
     uint32_t total;             /* bytes of payload */
-    uint32_t chunk;             /* bytes of it in each frame but the last */
     uint16_t mss;
     /* where the payload continues: segment of the WQE, and bytes into it */
     uint16_t seg;
@@ -48,8 +47,11 @@ bool qhca_lso_build(struct qhca *e, struct qhca_eth_q *q, uint8_t *frame,
                     struct qhca_eth_failure *f);
 /** Bytes of the headers in each frame of @q's large send, with the tag. */
 size_t qhca_lso_headers(const struct qhca_eth_q *q);
-/** The frame built last has left.  Returns true if it was the last one. */
-bool qhca_lso_sent(struct qhca_eth_q *q);
+/**
+ * The frame built last has left: @len bytes with the tag, without a trailer.
+ * Returns true if it was the last one.
+ */
+bool qhca_lso_sent(struct qhca_eth_q *q, size_t len);
 
 /* Save or load q->lso, after the other fields of @q. */
 void qhca_io_lso(struct qhca_io *io, struct qhca_eth_q *q);

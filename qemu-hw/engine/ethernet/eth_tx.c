@@ -195,8 +195,7 @@ static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
     return !syn;
 }
 
-/* The port is in loopback: receive what would have been sent. */
-static void eth_tx_loop(struct qhca *e, const uint8_t *frame, size_t len)
+void qhca_eth_loop(struct qhca *e, const uint8_t *frame, size_t len)
 {
     struct qhca_eth_frame f;
 
@@ -217,8 +216,12 @@ static bool eth_tx_send(struct qhca *e, const struct qhca_eth_q *q,
 {
     struct qhca_wire_frames as = { .n = frames };
 
+    if (qhca_faulty(e, QHCA_FLT_AT_FRAME)) {
+        e->hooks->frame_tx(e, frame, len, e->eth->loopback, false);
+        return true;
+    }
     if (e->eth->loopback) {
-        eth_tx_loop(e, frame, len + (frames > 1 ? QHCA_SUPER_TRAILER : 0));
+        qhca_eth_loop(e, frame, len + (frames > 1 ? QHCA_SUPER_TRAILER : 0));
         return true;
     }
     if (frames == 1) {
@@ -255,7 +258,7 @@ static unsigned eth_tx_frame(struct qhca *e, struct qhca_eth_q *q)
         }
         cost += (unsigned)len / QHCA_ETH_MAX_FRAME;
         eth_tx_count(e, q, len, frames);
-        if (q->lso.active && !qhca_lso_sent(q)) {
+        if (q->lso.active && !qhca_lso_sent(q, len)) {
             return cost;
         }
     }

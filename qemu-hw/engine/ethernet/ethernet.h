@@ -123,6 +123,8 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp);
 void qhca_eth_rx(struct qhca *e, struct qhca_eth_frame *f);
 /** Offer the rules a parsed frame that our raw packet QP sent to a group. */
 void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f);
+/** Receive a frame, with its trailer, that we send to ourselves. */
+void qhca_eth_loop(struct qhca *e, const uint8_t *frame, size_t len);
 /*
  * Send at most @budget frames of Ethernet queues; returns frames sent.  A
  * super-frame counts as many frames as its bytes would fill, and may exceed

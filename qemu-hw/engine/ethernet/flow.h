@@ -27,6 +27,10 @@ static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
     return f->super.segs ? f->super.segs : 1;
 }
 
+/* ---- receive.c ---- */
+/** A frame that is neither RoCE nor flow control has arrived: receive it. */
+void qhca_eth_arrived(struct qhca *e, struct qhca_eth_frame *f);
+
 /* ---- pause.c ---- */
 /**
  * Obey @f and return true, if it is a PAUSE frame and the port obeys these.
@@ -67,6 +71,8 @@ struct qhca_raw_recv {
     struct qhca_sgl_user user;
     bool strip;                 /* the VLAN tag goes into the CQE */
 };
+/** Receive, by our own rules only, a frame to a group that we have sent. */
+void qhca_raw_loop_group(struct qhca *e, const uint8_t *frame, size_t len);
 /** Is the frame too long for the WQE? */
 bool qhca_raw_too_long(const struct qhca_raw_recv *r);
 /** Store the frame, which is not too long.  Returns QHCA_SYN_*. */

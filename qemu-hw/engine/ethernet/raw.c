@@ -45,32 +45,36 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
     return QHCA_SYN_NONE;
 }
 
+void qhca_raw_loop_group(struct qhca *e, const uint8_t *frame, size_t len)
+{
+    struct qhca_eth_frame f;
+
+    qhca_eth_frame_parse(e, &f, frame, len);
+    if (qhca_headers_cut(&f.h)) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);     /* as from the wire */
+    } else {
+        qhca_eth_rx_own(e, &f);
+    }
+}
+
 /* Send the frame in e->eth->eth_frame; false if the wire is busy. */
 static bool raw_transmit(struct qhca *e, uint32_t len)
 {
     const uint8_t *frame = e->eth->eth_frame;
     bool own = e->eth->loopback || !memcmp(frame, e->mac, 6);
-    struct qhca_eth_frame f;
+    bool group = !own && (frame[0] & 1);
 
-    if (!own && !qhca_tx(e, frame, len)) {
+    if (qhca_faulty(e, QHCA_FLT_AT_FRAME)) {
+        e->hooks->frame_tx(e, frame, len, own, group);
+    } else if (own) {
+        qhca_eth_loop(e, frame, len);
+    } else if (!qhca_tx(e, frame, len)) {
         return false;
+    } else if (group) {
+        qhca_raw_loop_group(e, frame, len);
     }
     qhca_count(e, QHCA_STAT_RAW_TX_PACKETS);
     e->stats[QHCA_STAT_RAW_TX_BYTES] += len;
-    if (own && e->sniff) {
-        e->sniff(e, frame, len);
-    }
-    if (!own && !(frame[0] & 1)) {
-        return true;
-    }
-    qhca_eth_frame_parse(e, &f, frame, len);
-    if (qhca_headers_cut(&f.h)) {
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);     /* as from the wire */
-    } else if (own) {
-        qhca_eth_rx(e, &f);
-    } else {
-        qhca_eth_rx_own(e, &f);
-    }
     return true;
 }
 

@@ -48,6 +48,14 @@ static bool fault_anywhere(uint8_t action)
            action == QHCA_FLT_LINK_DOWN;
 }
 
+/* Can a frame of the Ethernet function suffer it? */
+static bool fault_of_frames(uint8_t action)
+{
+    return action == QHCA_FLT_DROP || action == QHCA_FLT_DELAY ||
+           action == QHCA_FLT_DUPLICATE || action == QHCA_FLT_REORDER ||
+           action == QHCA_FLT_CORRUPT;
+}
+
 /* Where a rule with this action is evaluated by default. */
 static uint8_t default_at(uint8_t action)
 {
@@ -589,6 +597,7 @@ static const uint32_t at_fields[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_EVENT] = QHCA_FLT_NUMBER | QHCA_FLT_PEER,
     [QHCA_FLT_AT_INTERRUPT] = QHCA_FLT_NUMBER,
     [QHCA_FLT_AT_REGISTER] = QHCA_FLT_NUMBER,
+    [QHCA_FLT_AT_FRAME] = QHCA_FLT_NUMBER | QHCA_FLT_DIRECTION,
 };
 
 /* What to say if such a field is given elsewhere. */
@@ -601,7 +610,7 @@ static const struct {
     { QHCA_FLT_PSN, "'psn' exists at a packet only" },
     { QHCA_FLT_OPCODE, "'opcode' exists at a packet only" },
     { QHCA_FLT_SYNDROME, "'syndrome' exists at a packet only" },
-    { QHCA_FLT_DIRECTION, "'direction' exists at a packet only" },
+    { QHCA_FLT_DIRECTION, "'direction' exists at a packet or a frame" },
     { QHCA_FLT_QP_TYPE,
       "'qp-type' exists at a packet, a receive, a DMA access, a table or a "
       "CQE" },
@@ -622,7 +631,7 @@ static const char *fault_check_match(const struct qhca_fault_rule *f)
          (f->fields & ~(QHCA_FLT_AT | QHCA_FLT_COUNT | QHCA_FLT_NS |
                         QHCA_FLT_PACKETS)))) {
         return "what happens at once has no match; give 'at' (packet, recv, "
-               "dma, table, cqe, event or interrupt) to wait for something";
+               "dma, table, cqe, event, interrupt or frame) to wait for something";
     }
     for (i = 0; i < sizeof(match_fields) / sizeof(match_fields[0]); i++) {
         if (wrong & match_fields[i].field) {
@@ -679,8 +688,12 @@ static const char *fault_check(const struct qhca_fault_rule *f)
         return "'at' must be left out or register: garbage is written by "
                "DMA or read from a register";
     }
-    if (!fault_anywhere(f->action) && f->at != QHCA_FLT_AT_REGISTER &&
-        f->at != default_at(f->action)) {
+    if (fault_of_frames(f->action) && f->at != QHCA_FLT_AT_PACKET &&
+        f->at != QHCA_FLT_AT_FRAME) {
+        return "'at' can only be packet or frame for this action";
+    }
+    if (!fault_anywhere(f->action) && !fault_of_frames(f->action) &&
+        f->at != QHCA_FLT_AT_REGISTER && f->at != default_at(f->action)) {
         return "'at' must be left out: this action happens at its own place "
                "only; fatal, reset and link-down can happen anywhere";
     }
@@ -720,7 +733,8 @@ static void fault_fill_in(struct qhca_fault_rule *f)
     if (!(f->fields & QHCA_FLT_AT)) {
         f->at = default_at(f->action);
     }
-    if (f->at == QHCA_FLT_AT_PACKET && !(f->fields & QHCA_FLT_DIRECTION)) {
+    if ((f->at == QHCA_FLT_AT_PACKET || f->at == QHCA_FLT_AT_FRAME) &&
+        !(f->fields & QHCA_FLT_DIRECTION)) {
         f->fields |= QHCA_FLT_DIRECTION;
         f->direction = QHCA_FLT_OUT;
     }
@@ -770,7 +784,7 @@ void qhca_fault_sites(struct qhca *e)
      * run as long as there are any.
      */
     if (fs->frames) {
-        e->fault_sites |= 1u << QHCA_FLT_AT_PACKET;
+        e->fault_sites |= 1u << QHCA_FLT_AT_PACKET | 1u << QHCA_FLT_AT_FRAME;
     }
 }
 

@@ -5,254 +5,6 @@
  */
 #include "observe/fault_state.h"
 
-/* ---- held packets ---- */
-
-static void fault_keep(struct qhca *e, struct qhca_fault_frame *what,
-                       const uint8_t *data, uint32_t len)
-{
-    struct qhca_faults *fs = e->faults;
-    struct qhca_fault_frame *fr;
-
-    if (fs->frames == QHCA_FAULT_FRAMES || len > sizeof(fr->data)) {
-        fs->lost++;             /* as in a switch that is out of memory */
-        return;
-    }
-    fr = fs->frame;
-    while (fr->used) {
-        fr++;
-    }
-    what->used = true;
-    what->seq = fs->seq++;
-    what->len = len;
-    memcpy(fr, what, offsetof(struct qhca_fault_frame, data));
-    memcpy(fr->data, data, len);
-    fs->frames++;
-}
-
-/* The first packet that is due, or NULL. */
-static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs)
-{
-    struct qhca_fault_frame *fr, *best = NULL;
-    unsigned i, seen = 0;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
-        fr = &fs->frame[i];
-        if (!fr->used) {
-            continue;
-        }
-        seen++;
-        if (!fr->deadline && (!best || fr->seq < best->seq)) {
-            best = fr;
-        }
-    }
-    return best;
-}
-
-/* Send to the wire and to ourselves; false: not now. */
-static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr)
-{
-    uint8_t *slot;
-
-    if (fr->wire) {
-        if (!qhca_tx(e, fr->data, fr->len)) {
-            return false;
-        }
-        fr->wire = false;
-    }
-    if (fr->loop) {
-        slot = qhca_loop_slot(e);
-        if (!slot) {
-            qhca_kick(e);
-            return false;
-        }
-        memcpy(slot, fr->data, fr->len);
-        qhca_loop_commit(e, fr->len);
-    }
-    return true;
-}
-
-static void fault_deliver(struct qhca *e, const uint8_t *frame, uint32_t len,
-                          bool looping)
-{
-    bool was = e->xd->looping;
-    struct qhca_rx rx;
-
-    e->xd->looping = looping;
-    /* The address may have been removed in the meantime. */
-    if (qhca_parse(e, frame, len, &rx) == QHCA_PARSE_OK) {
-        qhca_rx_deliver(e, &rx);
-    }
-    e->xd->looping = was;
-}
-
-void qhca_fault_flush(struct qhca *e)
-{
-    struct qhca_faults *fs = e->faults;
-    struct qhca_fault_frame *fr;
-
-    if (fs->flushing || !fs->frames) {
-        return;
-    }
-    fs->flushing = true;
-    while (qhca_active(e) && (fr = fault_first_due(fs)) != NULL) {
-        if (fr->in) {
-            /* Keep the slot until done: delivery may hold more packets. */
-            fault_deliver(e, fr->data, fr->len, fr->looping);
-        } else if (!fault_send(e, fr)) {
-            break;
-        }
-        fr->used = false;
-        fs->frames--;
-    }
-    fs->flushing = false;
-    if (!fs->frames) {
-        qhca_fault_sites(e);
-    }
-}
-
-/* A packet of the QP has passed: update those it had to overtake. */
-static void fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
-{
-    struct qhca_faults *fs = e->faults;
-    unsigned i, seen = 0;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
-        struct qhca_fault_frame *fr = &fs->frame[i];
-
-        if (!fr->used) {
-            continue;
-        }
-        seen++;
-        if (fr->after && fr->in == in && fr->qpn == qpn &&
-            fr->seq < before && !--fr->after) {
-            fr->deadline = 0;
-        }
-    }
-}
-
-void qhca_fault_release(struct qhca *e, uint32_t rule)
-{
-    struct qhca_faults *fs = e->faults;
-    unsigned i, seen = 0;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
-        struct qhca_fault_frame *fr = &fs->frame[i];
-
-        seen += fr->used;
-        if (fr->used && (!rule || fr->rule == rule)) {
-            fr->deadline = 0;
-            fr->after = 0;
-        }
-    }
-}
-
-void qhca_fault_drop_frames(struct qhca *e)
-{
-    struct qhca_faults *fs = e->faults;
-    unsigned i;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
-        fs->frames -= fs->frame[i].used;
-        fs->frame[i].used = false;
-    }
-    qhca_fault_sites(e);
-}
-
-uint64_t qhca_fault_frames_deadline(const struct qhca *e)
-{
-    const struct qhca_faults *fs = e->faults;
-    uint64_t min = UINT64_MAX;
-    unsigned i, seen = 0;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
-        const struct qhca_fault_frame *fr = &fs->frame[i];
-
-        seen += fr->used;
-        /* A packet that is due waits for the wire, not for a timer. */
-        if (fr->used && fr->deadline && fr->deadline < min) {
-            min = fr->deadline;
-        }
-    }
-    return min;
-}
-
-void qhca_fault_frames_due(struct qhca *e, uint64_t now)
-{
-    struct qhca_faults *fs = e->faults;
-    struct qhca_fault_frame *fr, *best;
-    unsigned i;
-
-    /* In order of deadline: due packets go out by seq. */
-    do {
-        best = NULL;
-        for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
-            fr = &fs->frame[i];
-            if (fr->used && fr->deadline && fr->deadline <= now &&
-                (!best || fr->deadline < best->deadline ||
-                 (fr->deadline == best->deadline && fr->seq < best->seq))) {
-                best = fr;
-            }
-        }
-        if (best) {
-            best->deadline = 0;
-            best->after = 0;
-            best->seq = fs->seq++;
-        }
-    } while (best);
-}
-
-/* Is a packet of the same QP and direction already held for reordering? */
-static bool fault_reordering(const struct qhca_faults *fs,
-                             const struct qhca_fault_frame *what)
-{
-    unsigned i, seen = 0;
-
-    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
-        const struct qhca_fault_frame *fr = &fs->frame[i];
-
-        seen += fr->used;
-        if (fr->used && fr->after && fr->in == what->in &&
-            fr->qpn == what->qpn) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Hold back a packet if the faults @h delay or reorder it. */
-static bool fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
-                             struct qhca_fault_frame *what, const uint8_t *data,
-                             uint32_t len)
-{
-    bool late = qhca_fault_has(h, QHCA_FLT_DELAY);
-    bool after = qhca_fault_has(h, QHCA_FLT_REORDER);
-    uint64_t ns = late ? h->ns : h->hold_ns;
-
-    if (!late && (!after || fault_reordering(e->faults, what))) {
-        return false;
-    }
-    what->rule = h->rule[late ? QHCA_FLT_DELAY : QHCA_FLT_REORDER];
-    what->after = late ? 0 : h->after;
-    what->deadline = ns ? qhca_now(e) + ns : UINT64_MAX;
-    fault_keep(e, what, data, len);
-    return true;
-}
-
-/* The extra copies, which follow at once. */
-static void fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
-                         struct qhca_fault_frame *what, const uint8_t *data,
-                         uint32_t len)
-{
-    uint32_t i;
-
-    for (i = 0; i < h->copies; i++) {
-        what->rule = h->rule[QHCA_FLT_DUPLICATE];
-        what->after = 0;
-        what->deadline = 0;
-        fault_keep(e, what, data, len);
-    }
-}
-
 static bool fault_dropped(const struct qhca_fault_hits *h)
 {
     return qhca_fault_has(h, QHCA_FLT_DROP) ||
@@ -325,22 +77,22 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
         return;
     }
     spoil_out(f, &h, ext, payload, len);
-    if (!fault_holds_back(e, &h, &what, f->data, len)) {
+    if (!qhca_fault_holds_back(e, &h, &what, f->data, len)) {
         /* Queue it behind packets that are due, or if the wire is busy. */
-        if (f->wire && (fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
+        if (f->wire && (qhca_fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
             what.loop = false;
             what.deadline = 0;
-            fault_keep(e, &what, f->data, len);
+            qhca_fault_keep(e, &what, f->data, len);
             what.loop = f->loop;
         }
-        fault_copies(e, &h, &what, f->data, len);
+        qhca_fault_copies(e, &h, &what, f->data, len);
         if (f->loop) {
             qhca_loop_commit(e, len);
         }
     } else {
-        fault_copies(e, &h, &what, f->data, len);
+        qhca_fault_copies(e, &h, &what, f->data, len);
     }
-    fault_passed(e, num, false, before);
+    qhca_fault_passed(e, num, false, before);
     qhca_fault_flush(e);
 }
 
@@ -404,10 +156,10 @@ void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
         !spoil_in(e, &h, &rx)) {
         return; /* GCOVR_EXCL_LINE: only the payload differs, it parses again */
     }
-    if (!fault_holds_back(e, &h, &what, rx.eth, rx.frame_len)) {
+    if (!qhca_fault_holds_back(e, &h, &what, rx.eth, rx.frame_len)) {
         qhca_rx_deliver(e, &rx);
     }
-    fault_copies(e, &h, &what, rx.eth, rx.frame_len);
-    fault_passed(e, what.qpn, true, before);
+    qhca_fault_copies(e, &h, &what, rx.eth, rx.frame_len);
+    qhca_fault_passed(e, what.qpn, true, before);
     qhca_fault_flush(e);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * State of fault injection: flat, without pointers, so that it can be saved as
- * it is.
- */
+/* State of fault injection. */
 #ifndef QHCA_FAULT_STATE_H
 #define QHCA_FAULT_STATE_H
 
 #include "adapter/adapter.h"
+#include "ethernet/flow.h"
 #include "transport/rc.h"
 #include "observe/fault.h"
 
@@ -23,18 +21,21 @@ struct qhca_fault_stream {
     uint64_t count;
 };
 
-/* A held packet. */
+/* A held packet, or frame of the Ethernet function. */
 struct qhca_fault_frame {
     bool used;
+    bool ethernet;
     bool in;                    /* received; else to be sent */
     bool wire, loop;            /* to be sent: where to */
+    bool group;                 /* Ethernet, loop: by our own rules only */
     bool looping;               /* received: from ourselves */
-    uint32_t rule, qpn;
+    uint32_t rule;
+    uint32_t qpn;               /* Ethernet: its key, see fault_frame.c */
     uint32_t after;             /* this many of the QP's packets go first */
     uint64_t deadline;          /* 0: it is due; UINT64_MAX: no deadline */
     uint64_t seq;
     uint32_t len;
-    uint8_t data[QHCA_FRAME_MAX];
+    uint8_t *data;
 };
 
 struct qhca_faults {
@@ -58,7 +59,7 @@ struct qhca_faults {
     uint64_t irq[QHCA_FAULT_VECTORS / 64];
     uint32_t irq_rule[QHCA_FAULT_VECTORS];
     uint64_t irq_until[QHCA_FAULT_VECTORS];
-    uint8_t spoilt[QHCA_ETH_MAX_FRAME];     /* a received packet, modified */
+    uint8_t spoilt[QHCA_ETH_MAX_FRAME];     /* a packet, modified */
     uint8_t garbage[QHCA_FAULT_GARBAGE];    /* written instead */
     struct qhca_fault_frame frame[QHCA_FAULT_FRAMES];
 };
@@ -98,6 +99,23 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
                     struct qhca_fault_hits *h);
 /* Recompute which places have rules. */
 void qhca_fault_sites(struct qhca *e);
+
+/* ---- fault_held.c: held packets ---- */
+/* Hold a copy of a packet, described by @what; it is lost if there is no room. */
+void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
+                     const uint8_t *data, uint32_t len);
+/* Hold back a packet if the faults @h delay or reorder it. */
+bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
+                           struct qhca_fault_frame *what, const uint8_t *data,
+                           uint32_t len);
+/* The extra copies, which follow at once. */
+void qhca_fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
+                       struct qhca_fault_frame *what, const uint8_t *data,
+                       uint32_t len);
+/* A packet of the QP has passed: update those it had to overtake. */
+void qhca_fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before);
+/* The first packet that is due, or NULL. */
+struct qhca_fault_frame *qhca_fault_first_due(struct qhca_faults *fs);
 /* Release the packets that @rule (0: any) holds. */
 void qhca_fault_release(struct qhca *e, uint32_t rule);
 /* Drop all held packets. */
@@ -106,6 +124,11 @@ void qhca_fault_drop_frames(struct qhca *e);
 uint64_t qhca_fault_frames_deadline(const struct qhca *e);
 /* Mark the packets whose deadline has passed as due. */
 void qhca_fault_frames_due(struct qhca *e, uint64_t now);
+
+/* ---- fault_frame.c ---- */
+/* Receive a frame that we have sent, to a @group or to ourselves. */
+void qhca_fault_frame_loop(struct qhca *e, const uint8_t *frame, size_t len,
+                           bool group);
 
 /* ---- see struct qhca_hooks ---- */
 bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
@@ -122,6 +145,9 @@ uint64_t qhca_fault_register(struct qhca *e, uint64_t off, unsigned size,
 void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
                    uint32_t ext, uint32_t payload, uint32_t len);
 void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rx);
+void qhca_fault_frame_tx(struct qhca *e, const uint8_t *frame, size_t len,
+                         bool own, bool group);
+void qhca_fault_frame_rx(struct qhca *e, struct qhca_eth_frame *f);
 bool qhca_fault_set_link(struct qhca *e, bool up);
 void qhca_fault_reset(struct qhca *e);
 void qhca_fault_finish(struct qhca *e);

@@ -8,8 +8,11 @@
 static void observers_free(struct qhca *e)
 {
     qhca_break_free(e);
-    free(e->faults);
-    e->faults = NULL;
+    if (e->faults) {
+        qhca_fault_drop_frames(e);
+        free(e->faults);
+        e->faults = NULL;
+    }
 }
 
 static const struct qhca_hooks observers = {
@@ -25,6 +28,8 @@ static const struct qhca_hooks observers = {
     .reg_value = qhca_fault_register,
     .tx = qhca_fault_tx,
     .rx = qhca_fault_rx,
+    .frame_tx = qhca_fault_frame_tx,
+    .frame_rx = qhca_fault_frame_rx,
     .set_link = qhca_fault_set_link,
     .reset = qhca_fault_reset,
     .finish = qhca_fault_finish,

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Packets and frames that faults hold back or repeat: kept until they are due,
+ * then sent or delivered as if they had come from the wire just now.
+ */
+#include <stdlib.h>
+
+#include "observe/fault_state.h"
+#include "adapter/adapter.h"
+
+void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
+                     const uint8_t *data, uint32_t len)
+{
+    struct qhca_faults *fs = e->faults;
+    struct qhca_fault_frame *fr;
+    uint8_t *copy = fs->frames < QHCA_FAULT_FRAMES ? malloc(len) : NULL;
+
+    if (!copy) {
+        fs->lost++;             /* as in a switch that is out of memory */
+        return;
+    }
+    fr = fs->frame;
+    while (fr->used) {
+        fr++;
+    }
+    memcpy(copy, data, len);
+    *fr = *what;
+    fr->used = true;
+    fr->seq = fs->seq++;
+    fr->len = len;
+    fr->data = copy;
+    fs->frames++;
+}
+
+struct qhca_fault_frame *qhca_fault_first_due(struct qhca_faults *fs)
+{
+    struct qhca_fault_frame *fr, *best = NULL;
+    unsigned i, seen = 0;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
+        fr = &fs->frame[i];
+        if (!fr->used) {
+            continue;
+        }
+        seen++;
+        if (!fr->deadline && (!best || fr->seq < best->seq)) {
+            best = fr;
+        }
+    }
+    return best;
+}
+
+/* Send @data of @fr to the wire and to ourselves; false: not now. */
+static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr,
+                       const uint8_t *data)
+{
+    uint8_t *slot;
+
+    if (fr->wire) {
+        if (!qhca_tx(e, data, fr->len)) {
+            return false;
+        }
+        fr->wire = false;
+    }
+    if (fr->loop && fr->ethernet) {
+        qhca_fault_frame_loop(e, data, fr->len, fr->group);
+    } else if (fr->loop) {
+        slot = qhca_loop_slot(e);
+        if (!slot) {
+            qhca_kick(e);
+            return false;
+        }
+        memcpy(slot, data, fr->len);
+        qhca_loop_commit(e, fr->len);
+    }
+    return true;
+}
+
+static void fault_deliver(struct qhca *e, const struct qhca_fault_frame *fr,
+                          const uint8_t *data)
+{
+    bool was = e->xd->looping;
+    struct qhca_eth_frame f;
+    struct qhca_rx rx;
+
+    if (fr->ethernet) {
+        qhca_eth_frame_parse(e, &f, data, fr->len);
+        qhca_eth_arrived(e, &f);
+        return;
+    }
+    e->xd->looping = fr->looping;
+    /* The address may have been removed in the meantime. */
+    if (qhca_parse(e, data, fr->len, &rx) == QHCA_PARSE_OK) {
+        qhca_rx_deliver(e, &rx);
+    }
+    e->xd->looping = was;
+}
+
+/*
+ * Send or deliver @fr.  Its slot stays in use meanwhile, as more packets may be
+ * held by it, but not its data: a reset frees those of all slots.
+ */
+static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
+{
+    uint8_t *data = fr->data;
+    bool done = true;
+
+    fr->data = NULL;
+    if (fr->in) {
+        fault_deliver(e, fr, data);
+    } else {
+        done = fault_send(e, fr, data);
+    }
+    if (!fr->used || fr->data) {
+        done = true;            /* reset, and perhaps in use again */
+    } else if (!done) {
+        fr->data = data;
+        return false;
+    } else {
+        fr->used = false;
+        e->faults->frames--;
+    }
+    free(data);
+    return done;
+}
+
+void qhca_fault_flush(struct qhca *e)
+{
+    struct qhca_faults *fs = e->faults;
+    struct qhca_fault_frame *fr;
+
+    if (fs->flushing || !fs->frames) {
+        return;
+    }
+    fs->flushing = true;
+    while (qhca_active(e) && (fr = qhca_fault_first_due(fs)) != NULL) {
+        if (!fault_let_pass(e, fr)) {
+            break;
+        }
+    }
+    fs->flushing = false;
+    if (!fs->frames) {
+        qhca_fault_sites(e);
+    }
+}
+
+void qhca_fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
+{
+    struct qhca_faults *fs = e->faults;
+    unsigned i, seen = 0;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
+        struct qhca_fault_frame *fr = &fs->frame[i];
+
+        if (!fr->used) {
+            continue;
+        }
+        seen++;
+        if (fr->after && fr->in == in && fr->qpn == qpn &&
+            fr->seq < before && !--fr->after) {
+            fr->deadline = 0;
+            fr->seq = fs->seq++;    /* behind what overtook it */
+        }
+    }
+}
+
+void qhca_fault_release(struct qhca *e, uint32_t rule)
+{
+    struct qhca_faults *fs = e->faults;
+    unsigned i, seen = 0;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
+        struct qhca_fault_frame *fr = &fs->frame[i];
+
+        seen += fr->used;
+        if (fr->used && (!rule || fr->rule == rule)) {
+            fr->deadline = 0;
+            fr->after = 0;
+        }
+    }
+}
+
+void qhca_fault_drop_frames(struct qhca *e)
+{
+    struct qhca_faults *fs = e->faults;
+    unsigned i;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
+        fs->frames -= fs->frame[i].used;
+        fs->frame[i].used = false;
+        free(fs->frame[i].data);
+        fs->frame[i].data = NULL;
+    }
+    qhca_fault_sites(e);
+}
+
+uint64_t qhca_fault_frames_deadline(const struct qhca *e)
+{
+    const struct qhca_faults *fs = e->faults;
+    uint64_t min = UINT64_MAX;
+    unsigned i, seen = 0;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
+        const struct qhca_fault_frame *fr = &fs->frame[i];
+
+        seen += fr->used;
+        /* A packet that is due waits for the wire, not for a timer. */
+        if (fr->used && fr->deadline && fr->deadline < min) {
+            min = fr->deadline;
+        }
+    }
+    return min;
+}
+
+void qhca_fault_frames_due(struct qhca *e, uint64_t now)
+{
+    struct qhca_faults *fs = e->faults;
+    struct qhca_fault_frame *fr, *best;
+    unsigned i;
+
+    /* In order of deadline: due packets go out by seq. */
+    do {
+        best = NULL;
+        for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
+            fr = &fs->frame[i];
+            if (fr->used && fr->deadline && fr->deadline <= now &&
+                (!best || fr->deadline < best->deadline ||
+                 (fr->deadline == best->deadline && fr->seq < best->seq))) {
+                best = fr;
+            }
+        }
+        if (best) {
+            best->deadline = 0;
+            best->after = 0;
+            best->seq = fs->seq++;
+        }
+    } while (best);
+}
+
+/* Is a packet of the same QP and direction already held for reordering? */
+static bool fault_reordering(const struct qhca_faults *fs,
+                             const struct qhca_fault_frame *what)
+{
+    unsigned i, seen = 0;
+
+    for (i = 0; i < QHCA_FAULT_FRAMES && seen < fs->frames; i++) {
+        const struct qhca_fault_frame *fr = &fs->frame[i];
+
+        seen += fr->used;
+        if (fr->used && fr->after && fr->in == what->in &&
+            fr->qpn == what->qpn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
+                           struct qhca_fault_frame *what, const uint8_t *data,
+                           uint32_t len)
+{
+    bool late = qhca_fault_has(h, QHCA_FLT_DELAY);
+    bool after = qhca_fault_has(h, QHCA_FLT_REORDER);
+    uint64_t ns = late ? h->ns : h->hold_ns;
+
+    if (!late && (!after || fault_reordering(e->faults, what))) {
+        return false;
+    }
+    what->rule = h->rule[late ? QHCA_FLT_DELAY : QHCA_FLT_REORDER];
+    what->after = late ? 0 : h->after;
+    what->deadline = ns ? qhca_now(e) + ns : UINT64_MAX;
+    qhca_fault_keep(e, what, data, len);
+    return true;
+}
+
+void qhca_fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
+                       struct qhca_fault_frame *what, const uint8_t *data,
+                       uint32_t len)
+{
+    uint32_t i;
+
+    for (i = 0; i < h->copies; i++) {
+        what->rule = h->rule[QHCA_FLT_DUPLICATE];
+        what->after = 0;
+        what->deadline = 0;
+        qhca_fault_keep(e, what, data, len);
+    }
+}
