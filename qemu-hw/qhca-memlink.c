@@ -56,8 +56,8 @@
 #define QHCA_MEMLINK_QUIET      60
 /* Different warnings until then. */
 #define QHCA_MEMLINK_WARNINGS   8
-/* How long the guest waits for a peer's copy, in microseconds. */
-#define QHCA_MEMLINK_WAIT_US    2000
+/* How long the guest waits at a time for the copies of all peers, in us. */
+#define QHCA_MEMLINK_WAIT_US    1000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
 #define QHCA_MEMLINK_VERSION    4
@@ -96,7 +96,6 @@ struct QhcaMemlinkPeer {
     void *ring[2];              /* that of the connecting end is the first */
     struct qhca_memlink_region region[QHCA_MEMLINK_REGIONS];
     unsigned regions;
-    int64_t waits, waited;      /* since when, and when last, us */
 };
 
 struct QhcaMemlink {
@@ -106,6 +105,7 @@ struct QhcaMemlink {
     int fd;                     /* it listens; -1: no */
     QhcaBells *bells;           /* the thread, or NULL */
     QEMUTimer *scan;
+    int64_t waits, waited;      /* for copies: since when, and when last, us */
     GDir *names;                /* where the next scan continues, or NULL */
     QEMUBH *reap;
     unsigned peers;
@@ -864,11 +864,11 @@ bool qhca_op_memlink_wait(void *opaque, unsigned id)
     if (!p || p->gone) {
         return false;
     }
-    if (now - p->waited > QHCA_MEMLINK_WAIT_US) {
-        p->waits = now;         /* another copy */
+    if (now - p->m->waited > QHCA_MEMLINK_WAIT_US) {
+        p->m->waits = now;      /* another time */
     }
-    p->waited = now;
-    if (now - p->waits > QHCA_MEMLINK_WAIT_US) {
+    p->m->waited = now;
+    if (now - p->m->waits > QHCA_MEMLINK_WAIT_US) {
         return false;
     }
     sched_yield();

@@ -7,13 +7,14 @@ trace event qhca_call reports the duration of a call.
 
     lab/in-root python3 tests/device/longest_call.py [SCENE...]
 
-It only measures, and fails only if QEMU dies. The engine's tests (test_cost*.c) check the limits
-on the work of a call, by count.
+It ends with status 1 if a call took longer than the aim. The engine's tests (test_cost*.c) check
+the limits on the work of a call, by count.
 """
 
 import re
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from adapter import CQ, EQ, Adapter
@@ -30,6 +31,8 @@ SGES = 30
 COPIES = 64
 # The least of several counts: a call may be the first one to touch some code or memory.
 ROUNDS = 3
+# Random guests, of which the one with the longest call counts.
+SEEDS = range(1, 9)
 
 
 class DeepQP(QP):
@@ -269,10 +272,10 @@ def page_fault(adapter: Adapter, qp: QP):
     return kind.from_buffer_copy(out, C.QHCA_PAGE_FAULT_SEND * size)
 
 
-def hostile(adapter: Adapter) -> None:
+def hostile(adapter: Adapter, seed: int) -> None:
     """Random guests: commands, doorbells, rings, registers and frames."""
     mark(adapter)
-    Guest(adapter, 1).live(2000)
+    Guest(adapter, seed).live(2000)
 
 
 def links(folder: Path) -> str:
@@ -311,6 +314,8 @@ def log_of(scene) -> str:
     if scene is links:
         with tempfile.TemporaryDirectory(prefix="qhca-ml.") as folder:
             return links(Path(folder))
+    if scene is hostile:
+        return "".join(log_of(partial(hostile, seed=seed)) for seed in SEEDS)
     slot, device = (SLOT, SLOT_DEVICE) if scene is leave else ((), DEVICE)
     with Machine("-trace", "qhca_call", *slot, device=device) as m:
         m.mark = 0
@@ -338,8 +343,9 @@ def main(names: list[str]) -> int:
         calls, ns, what = min((measure(known[name]) for _ in range(ROUNDS)), key=lambda r: r[1])
         worst = max(worst, ns)
         print(f"{name:10} {calls:7} {ns / 1e6:6.3f} ms  {what:9} {known[name].__doc__}", flush=True)
-    print(f"aim: at most {AIM_MS} ms: {'reached' if worst <= AIM_MS * 1e6 else 'missed'}")
-    return 0
+    reached = worst <= AIM_MS * 1e6
+    print(f"aim: at most {AIM_MS} ms: {'reached' if reached else 'missed'}")
+    return 0 if reached else 1
 
 
 if __name__ == "__main__":

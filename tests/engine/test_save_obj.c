@@ -26,7 +26,7 @@ static void make(struct objects *o, struct unit *u)
     struct qhca_mpt fast = { .flags = QHCA_MR_F_FAST_REG, .pd = u->g.pd,
                              .max_entries = qhca_le32(2) };
     struct gtm_init ti = {
-        .cq = &o->cq, .max_tags = 8, .ops_shift = 4, .ops_stride = 7,
+        .cq = &o->cq, .max_tags = 8, .ops_shift = 4, .ops_stride = 6,
     };
     struct qhca_mac list = { .mac = "\x33\x33\0\0\0\x01" };
     struct gtm_op op = {
@@ -117,7 +117,7 @@ static void unmake(struct objects *o)
     X(e->cfg.speed, 7, "another speed or device memory")                     \
     X(e->cfg.num_vectors, 1, "another number of vectors")                    \
     X(e->cfg.mac[5], 0xee, "another MAC address")                            \
-    X(e->mac[0], 1, "its address is a multicast address")                    \
+    X(e->mac[0], 1, "its address is no unicast address")                     \
     X(e->mtu, 60000, "its MTU is out of range")                              \
     X(e->mtu, QHCA_MIN_MTU - 1, "its MTU is out of range")                   \
     X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
@@ -148,6 +148,7 @@ static void unmake(struct objects *o)
     X(tm->inactive, 5, "the first inactive tag is not in the list")          \
     X(tm->tags[3].handle, 4, "no command could have added a tag")            \
     X(tm->tags[3].num_sge, QHCA_TM_MAX_SGE + 1, "could have added a tag")    \
+    X(tm->tags[3].num_sge, 2, "no command could have added a tag")           \
     X(tm->max_tags, 3, "a tag is out of range or there twice")               \
     X(mr->pd, 9999, "its PD does not exist")                                 \
     X(mr->state, 9, "its state is unknown")                                  \
@@ -265,13 +266,14 @@ static void spoilt(void **state)
 static void bound_by_another(void **state)
 {
     static const uint8_t types[] = { QHCA_QPT_RC, QHCA_QPT_UD };
+    static const char no[] = "no QP could have bound it so";
     struct unit *u = *state;
     const struct qhca_config cfg = u->e->cfg;
     struct gqp_init in = { .sq_shift = 2, .sq_stride = 7 };
     struct qhca_mpt c = { .flags = QHCA_MR_F_MW2, .pd = u->g.pd };
     struct qhca_mw *mw;
     struct gqp qp[2];
-    uint32_t window;
+    uint32_t window, pd;
     struct gmr mr;
     struct gcq cq;
     unsigned i;
@@ -292,6 +294,33 @@ static void bound_by_another(void **state)
     mw->qpn = qp[1].qpn;
     assert_non_null(strstr(node_loads(u->n, &cfg), "cannot bind windows"));
     mw->qpn = qp[0].qpn;
+    /* nor without the right to, nor beyond the region */
+#define UNBINDABLE(field, val, want) do {                                   \
+        __typeof__(field) keep = (field);                                   \
+                                                                            \
+        (field) = (val);                                                    \
+        assert_non_null(strstr(node_loads(u->n, &cfg), want));              \
+        (field) = keep;                                                     \
+    } while (0)
+    UNBINDABLE(mw->bound->access, QHCA_ACCESS_LOCAL_WRITE, no);
+    UNBINDABLE(mw->mr.access, QHCA_BIND_ACCESS + 1, no);
+    UNBINDABLE(mw->mr.len, 0, no);
+    UNBINDABLE(mw->mr.len, 4097, no);
+    UNBINDABLE(mw->off, 4096, no);
+    UNBINDABLE(mw->mr.iova, 0x1008, no);
+    UNBINDABLE(mw->mr.flags, QHCA_MR_F_MW1, "it is half bound");
+    pd = guest_create(&u->g, QHCA_CMD_ALLOC_PD, NULL, 0);
+    UNBINDABLE(mw->bound->pd, pd, no);
+    UNBINDABLE(qhca_qp_get(u->e, qp[0].qpn)->pd, pd, "in another PD");
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_FREE_PD, pd), QHCA_ST_OK);
+    /* writes need the region to be writable here */
+    mw->mr.access = QHCA_ACCESS_REMOTE_WRITE;
+    assert_string_equal(node_loads(u->n, &cfg), "");
+    UNBINDABLE(mw->bound->access, QHCA_ACCESS_MW_BIND, no);
+    /* based on 0 */
+    mw->mr.iova = 0;
+    assert_string_equal(node_loads(u->n, &cfg), "");
+#undef UNBINDABLE
     for (i = 0; i < 2; i++) {
         assert_int_equal(gqp_destroy(&qp[i]), QHCA_ST_OK);
     }

@@ -143,6 +143,12 @@ static inline bool qhca_active(const struct qhca *e)
 }
 /* The QHCA_FEAT_* bits, which depend on the configuration only. */
 uint64_t qhca_features(const struct qhca *e);
+/* Can the port have this address, this MTU? */
+bool qhca_mac_ok(const uint8_t mac[6]);
+static inline bool qhca_mtu_ok(uint32_t mtu)
+{
+    return mtu >= QHCA_MIN_MTU && mtu <= QHCA_MAX_MTU;
+}
 /* Describe what is wrong with @cfg (static text); NULL if it is valid. */
 const char *qhca_config_bad(const struct qhca_config *cfg);
 /* Request kick(), at most once per qhca_run(). */

@@ -31,11 +31,16 @@ static bool pow2_in(uint32_t v, uint32_t min, uint32_t max)
     return v >= min && v <= max && !(v & (v - 1));
 }
 
-const char *qhca_config_bad(const struct qhca_config *cfg)
+bool qhca_mac_ok(const uint8_t mac[6])
 {
     static const uint8_t none[6];
 
-    if ((cfg->mac[0] & 1) || !memcmp(cfg->mac, none, 6)) {
+    return !(mac[0] & 1) && memcmp(mac, none, 6);
+}
+
+const char *qhca_config_bad(const struct qhca_config *cfg)
+{
+    if (!qhca_mac_ok(cfg->mac)) {
         return "the MAC address must be a unicast address";
     }
     if (cfg->num_vectors < 1 || cfg->num_vectors > 2048) {

@@ -29,8 +29,13 @@ void qhca_idr_free(struct qhca_idr *t)
 
 void qhca_idr_reset(struct qhca_idr *t, uint32_t max)
 {
-    /* Slots from fresh on were never written: do not touch their pages. */
-    memset(t->slot, 0, t->fresh * sizeof(*t->slot));
+    /*
+     * Slots from fresh on were never written, and those of numbers that were
+     * freed are empty: do not touch megabytes for nothing.
+     */
+    if (t->used) {
+        memset(t->slot, 0, t->fresh * sizeof(*t->slot));
+    }
     t->max = max < t->size ? max : t->size;
     t->fresh = t->first;
     t->head = 0;

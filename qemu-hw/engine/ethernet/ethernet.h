@@ -110,7 +110,8 @@ bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
 void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n);
 /* Restore the reset values. */
 void qhca_port_reset(struct qhca *e);
-/* May @qp receive for the port? */
+/* May RQ @rqn (QHCA_ETH_RQ_NONE: none), or @qp, receive for the port? */
+bool qhca_port_rq_ok(const struct qhca *e, uint32_t rqn);
 bool qhca_port_qp_ok(const struct qhca_qp *qp);
 /* Let @qp, for which qhca_port_qp_ok() holds, or NULL receive for the port. */
 void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp);

@@ -117,6 +117,11 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
                    QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN |      \
                    QHCA_PORT_M_LOOPBACK | QHCA_PORT_M_PAUSE)
 
+bool qhca_port_rq_ok(const struct qhca *e, uint32_t rqn)
+{
+    return rqn == QHCA_ETH_RQ_NONE || qhca_idr_get(&e->eth->eth_rqs, rqn);
+}
+
 bool qhca_port_qp_ok(const struct qhca_qp *qp)
 {
     return qp && qp->type == QHCA_QPT_RSS && qhca_rss_is_eth(qp);
@@ -132,7 +137,7 @@ static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
         return QHCA_ST_BAD_PARAM;
     }
     if ((c->mask & QHCA_PORT_M_MAC) &&
-        ((in->mac[0] & 1) || !mac_key(in->mac))) {
+        !qhca_mac_ok(in->mac)) {
         return qhca_bad(c, offsetof(struct qhca_port, mac));
     }
     if ((c->mask & QHCA_PORT_M_PROMISC) && in->promisc > 1) {
@@ -148,11 +153,10 @@ static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
         return qhca_bad(c, offsetof(struct qhca_port, pause_rx));
     }
     if ((c->mask & QHCA_PORT_M_MTU) &&
-        (mtu < QHCA_MIN_MTU || mtu > QHCA_MAX_MTU)) {
+        !qhca_mtu_ok(mtu)) {
         return qhca_bad(c, offsetof(struct qhca_port, mtu));
     }
-    if ((c->mask & QHCA_PORT_M_ETH_RQN) && rqn != QHCA_ETH_RQ_NONE &&
-        !qhca_idr_get(&e->eth->eth_rqs, rqn)) {
+    if ((c->mask & QHCA_PORT_M_ETH_RQN) && !qhca_port_rq_ok(e, rqn)) {
         return qhca_bad_obj(c, offsetof(struct qhca_port, eth_rqn));
     }
     if ((c->mask & QHCA_PORT_M_ETH_QPN) && qpn != QHCA_ETH_QP_NONE &&

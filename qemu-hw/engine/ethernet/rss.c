@@ -409,6 +409,13 @@ static void rqt_append(struct qhca *e, struct rqt *t, uint32_t num)
     }
 }
 
+/* Can there be a table of @n queues of that kind? */
+static bool rqt_ok(uint64_t kind, uint32_t n)
+{
+    return kind <= QHCA_RQT_ETH_RQ && n && !(n & (n - 1)) &&
+           n <= QHCA_RQT_WQS_MAX;
+}
+
 /* An empty table with room for @n entries; NULL: no memory. */
 static struct rqt *rqt_alloc(uint8_t kind, uint32_t n)
 {
@@ -431,8 +438,7 @@ uint8_t qhca_cmd_create_rqt(struct qhca *e, struct qhca_cmd *c)
     uint8_t kind = (uint8_t)c->arg;
     struct rqt *t;
 
-    if (!n || (n & (n - 1)) || n > QHCA_RQT_WQS_MAX || c->in_len % 4 ||
-        c->arg > QHCA_RQT_ETH_RQ) {
+    if (!rqt_ok(c->arg, n) || c->in_len % 4) {
         return QHCA_ST_BAD_PARAM;
     }
     qhca_cost(e, n);
@@ -501,9 +507,7 @@ static void io_rqt(struct qhca_io *io, void *obj)
     qhca_io_about(io, "RQ table", num);
     IO(io, size);
     IO(io, kind);
-    if (!NEED(io, size && !(size & (size - 1)) && size <= QHCA_RQT_WQS_MAX,
-              "its size is out of range") ||
-        !NEED(io, kind <= QHCA_RQT_ETH_RQ, "its kind is unknown")) {
+    if (!NEED(io, rqt_ok(kind, size), "its size or kind is out of range")) {
         return;
     }
     if (!io->saving) {

@@ -106,11 +106,9 @@ void qhca_io_port(struct qhca_io *io)
     IO(io, e->eth->allmulti);
     IO(io, e->mtu);
     IO(io, e->eth->eth_rqn);
-    NEED(io, !(e->mac[0] & 1), "its address is a multicast address");
-    NEED(io, e->mtu >= QHCA_MIN_MTU && e->mtu <= QHCA_MAX_MTU,
-         "its MTU is out of range");
-    NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
-         qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
+    NEED(io, qhca_mac_ok(e->mac), "its address is no unicast address");
+    NEED(io, qhca_mtu_ok(e->mtu), "its MTU is out of range");
+    NEED(io, qhca_port_rq_ok(e, e->eth->eth_rqn),
          "its receive queue does not exist");
     qp = qhca_io_qp(io, qp, qp, "its RSS QP does not exist");
     if (!io->saving && qp &&

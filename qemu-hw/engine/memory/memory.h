@@ -224,6 +224,12 @@ static inline struct qhca_mw *qhca_mr_mw(struct qhca_mr *mr)
     return mr->flags & QHCA_MR_F_MW ? (struct qhca_mw *)mr : NULL;
 }
 /*
+ * May a QP of the PD of @mw bind it to @len bytes at @addr of region @mr (NULL:
+ * there is none), with @flags: access and QHCA_BIND_*?  Returns QHCA_SYN_*.
+ */
+uint8_t qhca_mw_check(const struct qhca_mw *mw, const struct qhca_mr *mr,
+                      uint64_t addr, uint64_t len, uint32_t flags);
+/*
  * BIND_MW with the fields of @wqe, by QP @qpn of @pd, whose list of type 2
  * windows is @windows.  Returns QHCA_SYN_*.
  */

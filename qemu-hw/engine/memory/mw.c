@@ -54,17 +54,23 @@ static uint8_t mw_find(struct qhca *e, uint32_t pd, uint32_t key,
                                                           QHCA_SYN_NONE;
 }
 
-/* May a window of @pd with @flags be bound to @len bytes at @addr of @mr? */
-static uint8_t mw_check_region(uint32_t pd, const struct qhca_mr *mr,
-                               uint64_t addr,
-                               uint64_t len, uint32_t flags)
+uint8_t qhca_mw_check(const struct qhca_mw *mw, const struct qhca_mr *mr,
+                      uint64_t addr, uint64_t len, uint32_t flags)
 {
+    bool type2 = mw->mr.flags & QHCA_MR_F_MW2;
     uint64_t off;
 
+    if ((flags & ~(QHCA_BIND_ACCESS | QHCA_BIND_ZERO_BASED)) ||
+        ((flags & QHCA_BIND_ZERO_BASED) && !type2)) {
+        return QHCA_SYN_KEY_ACCESS;
+    }
+    if (!len) {
+        return type2 ? QHCA_SYN_KEY_BOUNDS : QHCA_SYN_NONE;
+    }
     if (!mr || mr->state != QHCA_MR_VALID || (mr->flags & QHCA_MR_F_MW)) {
         return QHCA_SYN_KEY_INVALID;
     }
-    if (mr->pd != pd) {
+    if (mr->pd != mw->mr.pd) {
         return QHCA_SYN_KEY_PD;
     }
     if (!(mr->access & QHCA_ACCESS_MW_BIND) ||
@@ -84,42 +90,27 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
     uint32_t flags = qhca_le32(wqe->remote.arg);
     uint64_t addr = qhca_le64(wqe->ctrl.arg0);
     uint64_t len = qhca_le64(wqe->ctrl.arg1);
+    struct qhca_mr *mr = qhca_mr_get(e, (uint32_t)qhca_le64(wqe->remote.addr));
     struct qhca_mw *mw = NULL;
-    struct qhca_mr *mr;
     uint8_t syn = mw_find(e, pd, key, &mw);
-    bool type2;
 
-    if (syn) {
-        return syn;
-    }
-    type2 = mw->mr.flags & QHCA_MR_F_MW2;
-    if ((flags & ~(QHCA_BIND_ACCESS | QHCA_BIND_ZERO_BASED)) ||
-        ((flags & QHCA_BIND_ZERO_BASED) && !type2)) {
-        return QHCA_SYN_KEY_ACCESS;
-    }
-    if (!len) {
-        if (type2) {
-            return QHCA_SYN_KEY_BOUNDS;
-        }
-        qhca_mw_unbind(e, mw);
-        mw->mr.key = key;
-        return QHCA_SYN_NONE;
-    }
-    mr = qhca_mr_get(e, (uint32_t)qhca_le64(wqe->remote.addr));
-    syn = mw_check_region(pd, mr, addr, len, flags);
+    syn = syn ? syn : qhca_mw_check(mw, mr, addr, len, flags);
     if (syn) {
         return syn;
     }
     qhca_mw_unbind(e, mw);
+    mw->mr.key = key;
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
     mw->bound = mr;
     mr->windows++;
     mw->off = addr - mr->iova;
-    mw->mr.key = key;
     mw->mr.access = flags & QHCA_BIND_ACCESS;
     mw->mr.iova = flags & QHCA_BIND_ZERO_BASED ? 0 : addr;
     mw->mr.len = len;
     mw->mr.state = QHCA_MR_VALID;
-    if (type2) {
+    if (mw->mr.flags & QHCA_MR_F_MW2) {
         mw->qpn = qpn;
         qhca_list_add_tail(windows, &mw->link);
     }

@@ -262,6 +262,19 @@ static bool saved_is_window(const void *obj)
     return ((const struct qhca_mr *)obj)->flags & QHCA_MR_F_MW;
 }
 
+/* Could a QP have bound the window to @region as it is? */
+static bool mw_could_be(const struct qhca_mw *w, const struct qhca_mr *region)
+{
+    uint64_t addr = region->iova + w->off;
+    uint32_t flags = w->mr.access;
+
+    if (w->mr.iova != addr) {
+        flags |= QHCA_BIND_ZERO_BASED;
+    }
+    return (w->mr.iova == addr || !w->mr.iova) && w->mr.len &&
+           !qhca_mw_check(w, region, addr, w->mr.len, flags);
+}
+
 static void save_mw(struct qhca_io *io, void *obj)
 {
     struct qhca_mw tmp = { .bound = NULL }, *w = obj ? obj : &tmp;
@@ -280,11 +293,8 @@ static void save_mw(struct qhca_io *io, void *obj)
          !qp == !(b && w->mr.flags == QHCA_MR_F_MW2),
          "it is half bound");
     NEED(io, !qp || qhca_qp_connected(qp), "its QP cannot bind windows");
-    NEED(io, !b || (!saved_is_window(b) && b->state == QHCA_MR_VALID &&
-                    w->off <= b->len && w->mr.len &&
-                    w->mr.len <= b->len - w->off &&
-                    w->mr.iova + (w->mr.len - 1) >= w->mr.iova),
-         "it does not lie within its region");
+    NEED(io, !qp || qp->pd == w->mr.pd, "its QP is in another PD");
+    NEED(io, !b || mw_could_be(w, b), "no QP could have bound it so");
     if (io->saving || io->failed) {
         return;
     }

@@ -10,7 +10,6 @@
 void qhca_io_tag(struct qhca_io *io, struct qhca_tm *tm, uint32_t num)
 {
     struct qhca_tag *t = &tm->tags[num];
-    uint64_t cap = 0;
     unsigned i;
 
     IO(io, t->tag);
@@ -18,14 +17,13 @@ void qhca_io_tag(struct qhca_io *io, struct qhca_tm *tm, uint32_t num)
     IO(io, t->wr_id);
     IO(io, t->handle);
     IO(io, t->num_sge);
-    NEED(io, (t->handle & 0xffff) == num && t->num_sge <= QHCA_TM_MAX_SGE,
+    NEED(io, (t->handle & 0xffff) == num && qhca_tag_fits(tm, t->num_sge),
          "no command could have added a tag");
     for (i = 0; i < t->num_sge && !io->failed; i++) {
         qhca_io_bytes(io, &t->sge[i], sizeof(t->sge[i]));
-        cap += qhca_le32(t->sge[i].len);
     }
-    if (!io->saving) {
-        t->cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+    if (!io->saving && !io->failed) {
+        qhca_tag_measure(t);
     }
 }
 

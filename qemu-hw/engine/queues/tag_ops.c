@@ -10,6 +10,24 @@ union op {
     uint8_t bytes[512];
 };
 
+bool qhca_tag_fits(const struct qhca_tm *tm, uint32_t n)
+{
+    uint32_t room = (1u << tm->ops_stride) - sizeof(struct qhca_tm_wqe);
+
+    return n <= QHCA_TM_MAX_SGE && n <= room / sizeof(struct qhca_sge);
+}
+
+void qhca_tag_measure(struct qhca_tag *t)
+{
+    uint64_t cap = 0;
+    unsigned i;
+
+    for (i = 0; i < t->num_sge; i++) {
+        cap += qhca_le32(t->sge[i].len);
+    }
+    t->cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+}
+
 /* The entry with the number in @handle, or NULL. */
 static struct qhca_tag *tag_op_entry(struct qhca_tm *tm, uint32_t handle)
 {
@@ -21,12 +39,10 @@ static struct qhca_tag *tag_op_entry(struct qhca_tm *tm, uint32_t handle)
 static uint8_t tag_op_add(struct qhca_tm *tm, const union op *op)
 {
     uint32_t handle = qhca_le32(op->h.handle);
-    uint32_t n = qhca_le16(op->h.num_sge), i;
-    uint32_t room = (1u << tm->ops_stride) - sizeof(op->h);
+    uint32_t n = qhca_le16(op->h.num_sge);
     struct qhca_tag *t = tag_op_entry(tm, handle);
-    uint64_t cap = 0;
 
-    if (n > QHCA_TM_MAX_SGE || n > room / sizeof(struct qhca_sge)) {
+    if (!qhca_tag_fits(tm, n)) {
         return QHCA_SYN_WQE_SGE;
     }
     if (!t || t->state != QHCA_TAG_FREE) {
@@ -38,10 +54,7 @@ static uint8_t tag_op_add(struct qhca_tm *tm, const union op *op)
     t->wr_id = qhca_le64(op->h.recv_wr_id);
     t->num_sge = (uint8_t)n;
     memcpy(t->sge, op->bytes + sizeof(op->h), n * sizeof(t->sge[0]));
-    for (i = 0; i < n; i++) {
-        cap += qhca_le32(t->sge[i].len);
-    }
-    t->cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+    qhca_tag_measure(t);
     qhca_tm_append(tm, (uint16_t)(handle & 0xffff));
     return QHCA_SYN_NONE;
 }

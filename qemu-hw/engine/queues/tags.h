@@ -73,6 +73,10 @@ static inline void qhca_tm_sync(struct qhca_tm *tm)
 }
 
 /* ---- tag_ops.c ---- */
+/* Does an operation have room for a tag with @n segments? */
+bool qhca_tag_fits(const struct qhca_tm *tm, uint32_t n);
+/* Set @t->cap, once the segments are filled in. */
+void qhca_tag_measure(struct qhca_tag *t);
 /* QHCA_DB_TM: @index is the producer index of the operation ring. */
 void qhca_tm_doorbell(struct qhca *e, struct qhca_srq *srq, uint32_t index);
 /* Execute up to @budget pending operations; returns how many. */

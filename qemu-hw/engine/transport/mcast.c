@@ -180,27 +180,29 @@ void qhca_mcg_each(struct qhca *e,
     }
 }
 
-uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
+/*
+ * Make @qp a member of group @gid, which may be new; *@again: it was one.
+ * Returns QHCA_ST_*.
+ */
+static uint8_t mcg_join(struct qhca *e, const uint8_t gid[16],
+                        struct qhca_qp *qp, bool *again)
 {
-    const struct qhca_mcg *in = c->in;
-    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
     struct qhca_mcg_group **p, *g;
 
-    if (!qp) {
-        return QHCA_ST_BAD_OBJ;
-    }
+    *again = false;
     if (qp->type != QHCA_QPT_UD) {
         return QHCA_ST_BAD_STATE;
     }
-    if (!gid_is_multicast(in->mgid)) {
-        return qhca_bad(c, offsetof(struct qhca_mcg, mgid));
+    if (!gid_is_multicast(gid)) {
+        return QHCA_ST_BAD_PARAM;
     }
-    p = mcg_get_group(e, in->mgid);
+    p = mcg_get_group(e, gid);
     if (!p) {
         return QHCA_ST_NO_RESOURCES;
     }
     g = *p;
-    if (mcg_place(g, qp) < g->members) {
+    *again = mcg_place(g, qp) < g->members;
+    if (*again) {
         return QHCA_ST_OK;
     }
     if (g->members == QHCA_MC_QPS_MAX) {
@@ -209,6 +211,21 @@ uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
     g->qp[g->members++] = qp;
     qp->users++;
     return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_mcg *in = c->in;
+    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
+    uint8_t status;
+    bool again;
+
+    if (!qp) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    status = mcg_join(e, in->mgid, qp, &again);
+    return status == QHCA_ST_BAD_PARAM ?
+           qhca_bad(c, offsetof(struct qhca_mcg, mgid)) : status;
 }
 
 uint8_t qhca_cmd_detach_mc(struct qhca *e, struct qhca_cmd *c)
@@ -255,32 +272,30 @@ SAVED_SIZE(struct qhca_mcg_group, 544, mcg, 1);
 static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
 {
     uint32_t n = g ? g->members : 0, i;
-    struct qhca_mcg_group **p = NULL;
+    struct qhca *e = io->e;
     struct qhca_qp *qp;
-    uint8_t gid[16];
+    uint8_t gid[16], status;
+    bool again;
 
     if (g) {
         memcpy(gid, g->gid, sizeof(gid));
     }
     qhca_io_bytes(io, gid, sizeof(gid));
     IO(io, n);
-    if (!io->saving &&
-        NEED(io, gid_is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
-             "a multicast group is invalid")) {
-        p = mcg_get_group(io->e, gid);
-        NEED(io, p, "out of memory, or too many multicast groups");
-        NEED(io, !(*p)->members, "a multicast group is duplicate");
-    }
+    NEED(io, n, "a multicast group is empty");
+    NEED(io, io->saving || !e->xd->mcgs || !*mcg_find(e, gid),
+         "a multicast group is duplicate");
     for (i = 0; i < n && !io->failed; i++) {
-        g = p ? *p : g;
-        qp = qhca_io_qp(io, true, io->saving ? g->qp[i] : NULL,
+        qp = qhca_io_qp(io, true, g ? g->qp[i] : NULL,
                         "a multicast group member does not exist");
-        if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
-                 (io->saving || mcg_place(g, qp) == g->members),
-                 "a multicast group member is invalid") && !io->saving) {
-            g->qp[g->members++] = qp;
-            qp->users++;
+        if (io->saving || !qp) {
+            continue;
         }
+        status = mcg_join(e, gid, qp, &again);
+        NEED(io, status != QHCA_ST_NO_RESOURCES,
+             "out of memory, or too many multicast groups or members");
+        NEED(io, !status && !again,
+             "a multicast group or a member of it is invalid");
     }
 }
 
