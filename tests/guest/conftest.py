@@ -63,8 +63,6 @@ def manager(request):
 
 def _lab(request, manager, kind):
     lab = manager.get(kind)
-    for guest in lab:
-        guest.dmesg_mark()
     yield lab
     for guest in lab:
         guest.end_jobs()
@@ -79,11 +77,15 @@ def _lab(request, manager, kind):
     evidence = "\n".join(guest.evidence(60) for guest in lab) if trouble or dead else ""
     if request.node.stash.get(_failed, False) or trouble:
         manager.after_failure()
+    off = [] if dead else [f"guest {guest.name}: {name} is off"
+                           for guest in lab for name in guest.checkers_off()]
+    if off:
+        manager.drop()          # the next test needs them
     if dead:
         names = ", ".join(guest.name for guest in dead)
         pytest.fail(f"QEMU of guest {names} has ended\n{evidence}", pytrace=False)
-    if trouble and not request.node.get_closest_marker("expects_dmesg"):
-        pytest.fail("the kernel complains:\n" + "\n".join(trouble) + f"\n{evidence}",
+    if (trouble or off) and not request.node.get_closest_marker("expects_dmesg"):
+        pytest.fail("the kernel complains:\n" + "\n".join(trouble + off) + f"\n{evidence}",
                     pytrace=False)
 
 

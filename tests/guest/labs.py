@@ -62,7 +62,9 @@ class TestGuest(Guest):
     def start(self, command, input=b"", env=None, cwd=None, user=None) -> TestJob:
         if isinstance(input, str):
             input = input.encode()
-        job = TestJob(self, command, input, {"env": env or {}, "cwd": cwd, "user": user})
+        # for programs and scripts with time limits of their own
+        env = {"QHCA_PACE": str(int(self.pace))} | (env or {})
+        job = TestJob(self, command, input, {"env": env, "cwd": cwd, "user": user})
         self.jobs = [j for j in self.jobs if j.running] + [job]
         return job
 
@@ -84,6 +86,10 @@ class TestGuest(Guest):
     def pace(self) -> float:
         """Limits apply to the default kernel: the factor for this one."""
         return kernels.kernel(self.kernel).pace
+
+    def seconds(self, limit: int) -> int:
+        """LIMIT, which is for the default kernel, as `timeout` takes it."""
+        return int(limit * self.pace)
 
     def _ask(self, what, timeout: float = 60.0) -> str:
         return super()._ask(what, timeout * self.pace)
@@ -213,6 +219,13 @@ class TestGuest(Guest):
         owner.wait_listening(port, timeout)
 
     # ------------------------------------------------------------------- kernel
+
+    def checkers_off(self) -> list[str]:
+        """The checkers of the kernel "debug" that no longer work, as after a report."""
+        if self.pace == 1:
+            return []
+        return self.run("\n".join(f"( {works} ) >/dev/null 2>&1 || echo {name}"
+                                  for name, works in CHECKERS.items())).out.split()
 
     def dmesg_mark(self) -> None:
         """Set the start for dmesg_since_mark()."""
@@ -413,6 +426,14 @@ def build_kernel(what: str) -> kernels.Kernel:
     return kernels.kernel(what)
 
 
+# Checkers of the kernel "debug" that can turn themselves off, and what succeeds while they work.
+CHECKERS = {
+    "lockdep": "grep 'debug_locks: *1' /proc/lockdep_stats",
+    "dma-api": "grep N /sys/kernel/debug/dma-api/disabled",
+    "kmemleak": "cat /sys/kernel/debug/kmemleak",
+}
+
+
 class Manager:
     """Keeps one lab up, and replaces it if a test needs another."""
 
@@ -423,7 +444,8 @@ class Manager:
         self.failed: dict[str, str] = {}
 
     def get(self, kind: str) -> TestLab:
-        """The lab of KIND, booted when it is not the one that is up."""
+        """The lab of KIND, booted when it is not the one that is up. What kernels report from
+        now on, or while they boot, belongs to the next test."""
         if self.lab and self.kind != kind:
             self.drop()
         if self.lab and not all(g.alive for g in self.lab):
@@ -433,6 +455,8 @@ class Manager:
             if kind in self.failed:
                 raise LabError(f"the lab {kind} did not boot before: {self.failed[kind]}")
             nics, options = RECIPES[kind]
+            if kernels.kernel(options.get("kernel", kernels.usual())).pace > 1:
+                options = {"mem": "2G"} | options       # its checkers need memory
             self.say(f"lab {kind}: booting {' and '.join(nics)} ...")
             begin = time.monotonic()
             try:
@@ -449,6 +473,9 @@ class Manager:
                 # By default only the first error is reported, and that may be a false alarm.
                 guest.run("echo 1 >/sys/kernel/debug/dma-api/all_errors")
             self.say(f"lab {kind}: up after {time.monotonic() - begin:.0f} s")
+        else:
+            for guest in self.lab:
+                guest.dmesg_mark()
         return self.lab
 
     def after_failure(self) -> None:
@@ -458,6 +485,16 @@ class Manager:
             self.drop()
 
     def drop(self) -> None:
-        if self.lab:
-            self.lab.down()
-        self.lab = self.kind = None
+        """Take the lab down. AssertionError if a kernel complains about the driver's end."""
+        lab, self.lab, self.kind = self.lab, None, None
+        if not lab:
+            return
+        try:
+            for guest in lab if lab.a.pace > 1 else ():
+                if guest.alive and guest.nic == "qhca":
+                    guest.dmesg_mark()
+                    guest.run("qhca-unload")
+                    trouble = kernel_trouble(guest.dmesg_since_mark())
+                    assert not trouble, f"guest {guest.name}: " + "\n".join(trouble)
+        finally:
+            lab.down()

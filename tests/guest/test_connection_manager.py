@@ -55,7 +55,7 @@ def rcopy(server, client):
     path = "/tmp/rcopy"
     client.run(f"dd if=/dev/urandom of={path} bs=1000 count=3001 status=none")
     job = start_server(server, f"rm -f {path}; rcopy", ready=LISTENS.format(7427))
-    client.run(f"timeout 120 rcopy {path} {server.ip}:{path}", timeout=140)
+    client.run(f"timeout {client.seconds(120)} rcopy {path} {server.ip}:{path}", timeout=140)
     want = client.run(f"sha256sum < {path}; rm {path}").out
     assert server.run(f"sha256sum < {path}; rm {path}").out == want
     job.kill()

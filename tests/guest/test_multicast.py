@@ -12,14 +12,15 @@ from test_dmabuf import run_script
 
 
 def mckey_sends(sender, group, count):
-    result = sender.run(f"timeout 100 mckey -s -m {group} -b {sender.ip} -C {count}")
+    result = sender.run(f"timeout {sender.seconds(100)} "
+                        f"mckey -s -m {group} -b {sender.ip} -C {count}")
     assert "return status 0" in result.out, result.out
 
 
 def mckey(receivers, sender, group, count=10, send=mckey_sends):
     """The sender's datagrams reach each of the receivers."""
     jobs = [
-        guest.start(f"stdbuf -oL timeout 120 mckey -m {group} -b {guest.ip} -C {count}")
+        guest.start(f"stdbuf -oL timeout {guest.seconds(120)} mckey -m {group} -b {guest.ip} -C {count}")
         for guest in receivers
     ]
     for job in jobs:
@@ -47,7 +48,8 @@ def test_members_on_both_sides(pair):
 def test_nobody_joined(pair):
     """The RDMA engine ignores packets of a group without members."""
     before = pair.b.ethtool_stat("roce_rx_packets")
-    result = pair.a.run(f"timeout 100 mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10")
+    result = pair.a.run(f"timeout {pair.a.seconds(100)} "
+                        f"mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10")
     assert "return status 0" in result.out
     assert pair.b.ethtool_stat("roce_rx_packets") == before
 

@@ -58,7 +58,8 @@ def run(lab, server, client, options):
         server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:18515'")
     else:
         client.wait_port(server.ip, 18515)
-    result = client.run(f"timeout 120 {line} {server.ip}", timeout=150, check=False)
+    result = client.run(f"timeout {client.seconds(120)} {line} {server.ip}", timeout=150,
+                        check=False)
     try:
         # A server whose client has failed may never end.
         served = job.wait(5 if result.rc else 60)

@@ -27,7 +27,7 @@ def raw(pair):
 
 def start(guest, arguments):
     """Start raw.py and wait until its rule is there."""
-    job = guest.start(f"timeout 180 python3 -u /tmp/raw.py {arguments}")
+    job = guest.start(f"timeout {guest.seconds(180)} python3 -u /tmp/raw.py {arguments}")
     job.wait_for("ready", 60)
     return job
 

@@ -16,7 +16,8 @@ PROGRAM = "/qhca/build/guest-progs/tm"
 def transfer(receiver, sender):
     """Run both ends; each checks what it gets."""
     # Soft-RoCE needs 40 s for 1600 messages, on a host that is not slow
-    received, sent = run_pair(receiver, sender, f"timeout 600 {PROGRAM}", timeout=600)
+    received, sent = run_pair(receiver, sender, f"timeout {receiver.seconds(600)} {PROGRAM}",
+                              timeout=600)
     assert json.loads(sent.out)["bursts"] == json.loads(received.out)["bursts"] == 100
     assert json.loads(received.out)["unexpected"] == 2
 

@@ -21,6 +21,8 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 DEVICE = os.path.realpath(f"/sys/class/infiniband/{os.environ['IBDEV']}/device")
 PCI = os.path.basename(DEVICE)
 GONE = (errno.EIO, errno.ENODEV)
+# Time limits are for the default kernel: the factor for this one.
+PACE = int(os.environ.get("QHCA_PACE", "1"))
 
 
 def store(path, text):
@@ -40,7 +42,7 @@ def event_files():
     return found
 
 
-def events(ctx, fd, seconds=20):
+def events(ctx, fd, seconds=20 * PACE):
     """Types of the asynchronous events until DEVICE_FATAL."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
@@ -121,7 +123,7 @@ def flushed(end, count):
 
 def works_again():
     """A new context, after a short wait."""
-    limit = time.monotonic() + 40
+    limit = time.monotonic() + 40 * PACE
     # libibverbs remembers the name it sees first: wait until udev has given
     # the new device its own, and until there is a GID.
     gid = f"/sys/class/infiniband/{os.environ['IBDEV']}/ports/1/gids/{rc.GID_INDEX}"
