@@ -237,13 +237,36 @@ static bool aq_answered(struct qhca_core *core, struct qhca_aq_slot *slot)
 }
 
 /*
+ * A command has waited for @waited jiffies. A device that answers each command
+ * just before its timeout would keep callers, and with them rtnl, for minutes:
+ * all commands together may wait for as long as one, and again after twice
+ * that time.
+ */
+static void aq_waited(struct qhca_core *core, unsigned long waited)
+{
+	struct qhca_aq *aq = &core->aq;
+	unsigned long forgiven;
+	bool too_long;
+
+	mutex_lock(&aq->reg_lock);
+	forgiven = (jiffies - aq->waited_at) / 2;
+	aq->waited -= min(aq->waited, forgiven);
+	aq->waited += waited;
+	aq->waited_at = jiffies;
+	too_long = aq->waited > AQ_TIMEOUT;
+	mutex_unlock(&aq->reg_lock);
+	if (too_long)
+		qhca_kill(core, "admin commands take too long");
+}
+
+/*
  * Wait for an answer that has not come yet. The ring is also polled from time
  * to time: interrupts may not be set up yet, and one may be lost.
  */
 static void aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 {
 	struct qhca_aq *aq = &core->aq;
-	unsigned long deadline = jiffies + AQ_TIMEOUT;
+	unsigned long last = jiffies, waited = 0, now;
 
 	/* earlier answers raise no interrupt */
 	aq_want_irq(core, 1);
@@ -262,10 +285,15 @@ static void aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 			usleep_range(20, 100);
 		}
 		qhca_dev_check_alive(&core->dev);
-		if (time_after(jiffies, deadline))
+		/* while the machine is stopped, the clock may go on */
+		now = jiffies;
+		waited += min(now - last, HZ);
+		last = now;
+		if (waited > AQ_TIMEOUT)
 			qhca_kill(core, "admin command timed out");
 	}
 	aq_want_irq(core, -1);
+	aq_waited(core, waited);
 }
 
 int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
@@ -417,6 +445,7 @@ int qhca_aq_start(struct qhca_core *core)
 	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->sq) > SZ_4K);
 	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->cq) > SZ_4K);
 
+	aq->waited = 0;
 	aq->prod = 0;
 	aq->rung = 0;
 	aq->cons = 0;

@@ -46,6 +46,8 @@ struct qhca_aq {
 	dma_addr_t cq_dma;
 	bool use_irq;		/* there is an interrupt; under reg_lock */
 	u32 waiters;		/* how many wait for it; under reg_lock */
+	unsigned long waited;	/* jiffies, see aq_waited(); under reg_lock */
+	unsigned long waited_at;	/* when that was updated */
 	u64 commands;
 	u64 late;		/* found by polling, not by the interrupt */
 	struct qhca_aq_slot slot[QHCA_AQ_DEPTH];

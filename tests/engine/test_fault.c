@@ -980,8 +980,15 @@ static void rules(void **state)
          QHCA_FLT_DIRECTION, .at = QHCA_FLT_AT_FRAME, .number = 0x0806,
          .direction = QHCA_FLT_IN));
     good(RULE(RESET, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_FRAME));
+    good(RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NUMBER | QHCA_FLT_NS,
+         .at = QHCA_FLT_AT_COMMAND, .number = QHCA_CMD_NOP, .ns = 1));
     bad(RULE(DROP, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_DMA),
         "'at' can only be packet or frame");
+    bad(RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
+        .at = QHCA_FLT_AT_CQE, .ns = 1),
+        "'at' can only be packet, frame or command");
+    bad(RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS | QHCA_FLT_PEER,
+        .at = QHCA_FLT_AT_COMMAND, .ns = 1), "'peer' exists");
     bad(RULE(CORRUPT_ICRC, .fields = QHCA_FLT_AT, .at = QHCA_FLT_AT_FRAME),
         "'at' must be left out");
     bad(rule_for("ACK", RULE(DROP, .fields = QHCA_FLT_AT,
@@ -1013,6 +1020,68 @@ static void rules(void **state)
         "'syndrome' exists");
     bad(RULE(RNR, .fields = QHCA_FLT_KIND, .kind = QHCA_DMA_WQE),
         "'kind' exists");
+}
+
+/* Give a command without waiting for its answer, which nobody takes. */
+static void post_nop(struct peer *p)
+{
+    struct qhca_aq_cmd cmd = { .opcode = QHCA_CMD_NOP };
+    struct guest *g = &p->g;
+    uint32_t slot = g->asq_prod++ & ((1u << g->aq_shift) - 1);
+
+    memcpy(gmem_ptr(g->m, g->asq + sizeof(cmd) * slot, sizeof(cmd)), &cmd,
+           sizeof(cmd));
+    node_reg_write(g->n, QHCA_REG_ASQ_DB, g->asq_prod, 4);
+}
+
+static unsigned answered(struct peer *p)
+{
+    return p->e->ad->asq_cons;
+}
+
+/* A command is late, and so are those behind it; others are not. */
+static void late_commands(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint64_t stats[QHCA_STAT_COUNT];
+    uint32_t id, n;
+
+    (void)state;
+    id = rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS |
+                  QHCA_FLT_NUMBER, .at = QHCA_FLT_AT_COMMAND,
+                  .number = QHCA_CMD_NOP, .ns = 100000, .nth = 1));
+    guest_stats(&p->g, stats);
+    assert_int_equal(qhca_fault_next(p->e, 0)->matches, 0);
+    n = answered(p);
+    post_nop(p);
+    post_nop(p);
+    world_run(&p->w, 90000);
+    assert_int_equal(answered(p), n);
+    world_run(&p->w, 10000);
+    assert_int_equal(answered(p), n + 2);
+    assert_int_equal(hits(p->e, id), 1);
+    assert_int_equal(qhca_fault_next(p->e, 0)->matches, 2);
+    /* one that is late for ever: until the rule is removed */
+    qhca_fault_remove(p->e, id);
+    id = rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
+                  .at = QHCA_FLT_AT_COMMAND, .ns = 3600000000000ull));
+    post_nop(p);
+    world_run(&p->w, 1000000);
+    assert_int_equal(answered(p), n + 2);
+    qhca_fault_remove(p->e, id);
+    world_run(&p->w, 1000);
+    assert_int_equal(answered(p), n + 3);
+    /* or until a reset; a device that fails waits for nothing */
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
+             .at = QHCA_FLT_AT_COMMAND, .ns = 1000000));
+    post_nop(p);
+    qhca_fatal(p->e, QHCA_FATAL_INTERNAL);
+    world_run(&p->w, 2000000);
+    assert_int_equal(answered(p), n + 3);
+    assert_int_equal(p->e->ad->timer_set, UINT64_MAX);
+    p->e->hooks->reset(p->e);
+    assert_false(p->e->hooks->command_waits(p->e));
+    peer_drop(p);
 }
 
 /* Names of opcodes mean those of all transports, groups those they name. */
@@ -1080,6 +1149,7 @@ int main(void)
         cmocka_unit_test(corrupt_out),
         cmocka_unit_test(no_ack),
         cmocka_unit_test(refused),
+        cmocka_unit_test(late_commands),
         cmocka_unit_test(packets_in),
         cmocka_unit_test(order_in),
         cmocka_unit_test(which),

@@ -211,6 +211,26 @@ def test_reset_behind_the_drivers_back(pair, dying):
     ping(pair)
 
 
+@pytest.mark.long("it takes a minute; tests/engine has late commands")
+def test_slow_commands(pair, dying):
+    """A device that answers each command just in time does not hold rtnl for minutes: the driver
+    gives up on it, and works with it again once it is quick."""
+    with dying.health_set("device", auto_recover=False):
+        fault.add(dying, {"action": "delay", "at": "command", "time": 8_000_000_000})
+        try:
+            # some fifty commands
+            dying.run("ethtool -L $NETDEV combined 1; ethtool -L $NETDEV combined 2",
+                      6 * PATIENCE, check=False)
+            hits = fault.listed(dying)["faults"][0]["hits"]
+        finally:
+            fault.remove(dying)
+        assert counts(dying, "device")[0] == "error"
+        # 30 s at once, and as much again while half of that is forgiven
+        assert 4 <= hits <= 10
+        act(dying, "recover", "device")
+    ping(pair)
+
+
 @pytest.mark.parametrize("reporter", [
     pytest.param("tx", marks=pytest.mark.long("the other direction is in the gate")), "rx"])
 def test_queues_are_remade(pair, reporter):

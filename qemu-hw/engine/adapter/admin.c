@@ -312,6 +312,10 @@ static bool cmd_run(struct qhca *e)
         qhca_fatal(e, QHCA_FATAL_AQ_DMA);
         return false;
     }
+    if (qhca_faulty(e, QHCA_FLT_AT_COMMAND) && !e->ad->job.busy &&
+        e->hooks->command_late(e, cmd.opcode)) {
+        return false;
+    }
     /*
      * A command may stop the queue of held packets, so these are delivered
      * first.  MODIFY_CQ cannot, and software with adaptive moderation issues it
@@ -342,7 +346,8 @@ static bool cmd_run(struct qhca *e)
 
 bool qhca_admin_pending(struct qhca *e)
 {
-    if (e->ad->asq_cons == e->ad->asq_prod) {
+    if (e->ad->asq_cons == e->ad->asq_prod ||
+        (e->faults && e->hooks->command_waits(e))) {
         return false;
     }
     if (!e->ad->job.held || qhca_memlinks_settled(e)) {

@@ -44,6 +44,8 @@ struct qhca_hooks {
     bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);
     /* True: the interrupt is lost, or the observer will send it later. */
     bool (*irq_fails)(struct qhca *e, uint32_t vector);
+    /* True: do not execute the next admin command yet. */
+    bool (*command_late)(struct qhca *e, uint8_t opcode);
     /* Returns the value that the driver reads instead of @val. */
     uint64_t (*reg_value)(struct qhca *e, uint64_t off, unsigned size,
                           uint64_t val);
@@ -71,6 +73,8 @@ struct qhca_hooks {
     void (*finish)(struct qhca *e);
     uint64_t (*deadline)(const struct qhca *e);     /* ns; UINT64_MAX: none */
     void (*timer)(struct qhca *e, uint64_t now);
+    /* Is the next admin command late? */
+    bool (*command_waits)(struct qhca *e);
     /* Send frames that are due, as far as the wire takes them. */
     void (*flush)(struct qhca *e);
     /* ---- whenever hooks are set ---- */

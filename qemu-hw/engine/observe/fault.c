@@ -48,14 +48,6 @@ static bool fault_anywhere(uint8_t action)
            action == QHCA_FLT_LINK_DOWN;
 }
 
-/* Can a frame of the Ethernet function suffer it? */
-static bool fault_of_frames(uint8_t action)
-{
-    return action == QHCA_FLT_DROP || action == QHCA_FLT_DELAY ||
-           action == QHCA_FLT_DUPLICATE || action == QHCA_FLT_REORDER ||
-           action == QHCA_FLT_CORRUPT;
-}
-
 /* Where a rule with this action is evaluated by default. */
 static uint8_t default_at(uint8_t action)
 {
@@ -77,6 +69,49 @@ static uint8_t default_at(uint8_t action)
     default:
         return fault_anywhere(action) ? QHCA_FLT_AT_NOW : QHCA_FLT_AT_PACKET;
     }
+}
+
+#define AT(where)       (1u << QHCA_FLT_AT_##where)
+
+/* The places at which a rule with this action can be evaluated. */
+static uint32_t places_of(uint8_t action)
+{
+    switch (action) {
+    case QHCA_FLT_DROP:
+    case QHCA_FLT_DUPLICATE:
+    case QHCA_FLT_REORDER:
+    case QHCA_FLT_CORRUPT:
+        return AT(PACKET) | AT(FRAME);
+    case QHCA_FLT_DELAY:
+        return AT(PACKET) | AT(FRAME) | AT(COMMAND);
+    case QHCA_FLT_GARBAGE:
+        return AT(DMA) | AT(REGISTER);
+    default:
+        return fault_anywhere(action) ? ~AT(REGISTER) :
+                                        1u << default_at(action);
+    }
+}
+
+/* What to say if such a rule is to be evaluated elsewhere. */
+static const char *wrong_place(uint8_t action)
+{
+    uint32_t places = places_of(action);
+
+    if (fault_anywhere(action)) {
+        return "'at' can be register for garbage only";
+    }
+    if (places & AT(COMMAND)) {
+        return "'at' can only be packet, frame or command for this action";
+    }
+    if (places & AT(FRAME)) {
+        return "'at' can only be packet or frame for this action";
+    }
+    if (places & AT(REGISTER)) {
+        return "'at' must be left out or register: garbage is written by "
+               "DMA or read from a register";
+    }
+    return "'at' must be left out: this action happens at its own place "
+           "only; fatal, reset and link-down can happen anywhere";
 }
 
 /* ---- does a rule hit? ---- */
@@ -464,6 +499,39 @@ bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj)
            qhca_fault_has(&h, QHCA_FLT_STALL_EVENTS);
 }
 
+bool qhca_fault_command_waits(struct qhca *e)
+{
+    struct qhca_faults *fs = e->faults;
+
+    return fs->command_rule && qhca_now(e) < fs->command_until;
+}
+
+bool qhca_fault_command(struct qhca *e, uint8_t opcode)
+{
+    struct qhca_faults *fs = e->faults;
+    struct qhca_fault_site s = {
+        .at = QHCA_FLT_AT_COMMAND, .number = opcode,
+    };
+    struct qhca_fault_hits h;
+
+    if (fs->command_rule) {
+        if (qhca_now(e) < fs->command_until) {
+            return true;
+        }
+        fs->command_rule = 0;   /* it was late enough */
+        return false;
+    }
+    if (!qhca_fault_ask(e, &s, &h)) {
+        return false;
+    }
+    if (qhca_fault_has(&h, QHCA_FLT_DELAY)) {
+        fs->command_rule = h.rule[QHCA_FLT_DELAY];
+        fs->command_until = qhca_now(e) + h.ns;
+        return true;
+    }
+    return !qhca_active(e);
+}
+
 /* ---- interrupts ---- */
 
 static void irq_hold(struct qhca *e, uint32_t v,
@@ -544,6 +612,7 @@ void qhca_fault_reset(struct qhca *e)
     qhca_fault_drop_frames(e);
     memset(fs->irq, 0, sizeof(fs->irq));
     fs->irqs = 0;
+    fs->command_rule = 0;
     fs->reset_wanted = false;
 }
 
@@ -562,6 +631,9 @@ uint64_t qhca_fault_deadline(const struct qhca *e)
 
     at = qhca_fault_frames_deadline(e);
     min = at < min ? at : min;
+    if (fs->command_rule && fs->command_until && fs->command_until < min) {
+        min = fs->command_until;
+    }
     for (v = 0; fs->irqs && v < e->cfg.num_vectors; v++) {
         if (fs->irq[v / 64] >> v % 64 & 1 && fs->irq_until[v] < min) {
             min = fs->irq_until[v];
@@ -574,6 +646,9 @@ void qhca_fault_timer(struct qhca *e, uint64_t now)
 {
     if (e->faults->link_rule && e->faults->link_until <= now) {
         fault_link_back(e);
+    }
+    if (e->faults->command_until <= now) {
+        e->faults->command_until = 0;
     }
     irqs_release(e, 0, now);
     qhca_fault_frames_due(e, now);
@@ -598,6 +673,7 @@ static const uint32_t at_fields[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_INTERRUPT] = QHCA_FLT_NUMBER,
     [QHCA_FLT_AT_REGISTER] = QHCA_FLT_NUMBER,
     [QHCA_FLT_AT_FRAME] = QHCA_FLT_NUMBER | QHCA_FLT_DIRECTION,
+    [QHCA_FLT_AT_COMMAND] = QHCA_FLT_NUMBER,
 };
 
 /* What to say if such a field is given elsewhere. */
@@ -631,7 +707,7 @@ static const char *fault_check_match(const struct qhca_fault_rule *f)
          (f->fields & ~(QHCA_FLT_AT | QHCA_FLT_COUNT | QHCA_FLT_NS |
                         QHCA_FLT_PACKETS)))) {
         return "what happens at once has no match; give 'at' (packet, recv, "
-               "dma, table, cqe, event, interrupt or frame) to wait for something";
+               "dma, table, cqe, event, interrupt, frame or command) to wait for something";
     }
     for (i = 0; i < sizeof(match_fields) / sizeof(match_fields[0]); i++) {
         if (wrong & match_fields[i].field) {
@@ -680,22 +756,8 @@ static const char *fault_check(const struct qhca_fault_rule *f)
     if (f->at >= QHCA_FLT_ATS) {
         return "'at' is not a place";
     }
-    if (f->at == QHCA_FLT_AT_REGISTER && f->action != QHCA_FLT_GARBAGE) {
-        return "'at' can be register for garbage only";
-    }
-    if (f->action == QHCA_FLT_GARBAGE && f->at != QHCA_FLT_AT_DMA &&
-        f->at != QHCA_FLT_AT_REGISTER) {
-        return "'at' must be left out or register: garbage is written by "
-               "DMA or read from a register";
-    }
-    if (fault_of_frames(f->action) && f->at != QHCA_FLT_AT_PACKET &&
-        f->at != QHCA_FLT_AT_FRAME) {
-        return "'at' can only be packet or frame for this action";
-    }
-    if (!fault_anywhere(f->action) && !fault_of_frames(f->action) &&
-        f->at != QHCA_FLT_AT_REGISTER && f->at != default_at(f->action)) {
-        return "'at' must be left out: this action happens at its own place "
-               "only; fatal, reset and link-down can happen anywhere";
+    if (!(places_of(f->action) & 1u << f->at)) {
+        return wrong_place(f->action);
     }
     if (f->fields & QHCA_FLT_NS & ~times) {
         return "'time' is only for delay, reorder, hold-interrupt and "
@@ -847,6 +909,9 @@ static void fault_let_go(struct qhca *e, const struct qhca_fault_rule *f)
     }
     if (f->action == QHCA_FLT_STALL_EVENTS) {
         qhca_eqs_go_on(e);
+    }
+    if (e->faults->command_rule == f->id) {
+        e->faults->command_rule = 0;
     }
     irqs_release(e, f->id, UINT64_MAX);
     qhca_fault_release(e, f->id);

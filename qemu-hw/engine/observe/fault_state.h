@@ -54,6 +54,9 @@ struct qhca_faults {
     uint32_t link_rule;         /* id of the rule that pulled it; 0: none */
     bool link_wire;             /* the link state without the rule */
     uint64_t link_until;        /* UINT64_MAX: until the rule is removed */
+    /* the next admin command, if it is late */
+    uint32_t command_rule;      /* id of the rule; 0: it is not */
+    uint64_t command_until;     /* 0: it is due */
     /* held interrupts: a bit for each vector, and when they are sent */
     unsigned irqs;
     uint64_t irq[QHCA_FAULT_VECTORS / 64];
@@ -140,6 +143,8 @@ bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
                     const struct qhca_cqe *cqe);
 bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj);
 bool qhca_fault_irq(struct qhca *e, uint32_t vector);
+bool qhca_fault_command(struct qhca *e, uint8_t opcode);
+bool qhca_fault_command_waits(struct qhca *e);
 uint64_t qhca_fault_register(struct qhca *e, uint64_t off, unsigned size,
                              uint64_t val);
 void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
