@@ -120,7 +120,7 @@ test: deps ## The gate: build everything, run all but long tests (@test@)
 # RESUME=1: after a run that was stopped or failed, only what has not passed yet
 test-all: deps ## All tests, including the long ones (@test_all@)
 	@GATE= lab/gate/run-tests $(if $(RESUME),--resume) --build build-all $(call TESTS,-all) \
-		-- test-series coverage test-selftests
+		-- test-series coverage test-selftests test-selftests-newest
 
 .PHONY: build-all
 build-all: build
@@ -226,6 +226,7 @@ test-selftests: $(call built,build) ## Run the kernel's selftests of network dri
 .PHONY: test-selftests-newest
 test-selftests-newest: export QHCA_GUEST_PACKAGES := $(QHCA_GUEST_PACKAGES) bpftrace
 test-selftests-newest: $(call built,build) ## The same with the newest kernel, whose list is longer
+	@lab/build/make-image
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/run/selftests --kernel newest --lab selftests-newest $(ARGS)
 

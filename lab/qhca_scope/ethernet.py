@@ -38,6 +38,22 @@ def ring_entry(context: dict, prefix: str) -> dict:
             "posted": (head - tail) & 0xFFFFFFFF}
 
 
+def send_queue_entry(machine: Machine, number: int) -> dict:
+    """A send queue, with the large send in progress."""
+    look = machine.inspect("eth-sq", number)
+    context = look["context"]
+    entry = {"number": number, "state": context["state_name"],
+             "ring": ring_entry(context, ""), "cqn": context["cqn"]}
+    if "large_send" in look:
+        entry["large_send"] = {name: look["large_send"][name]
+                               for name in ("sent", "payload", "mss")}
+    if "held_by" in look:
+        entry["shaper"] = look["held_by"]
+    if context["syndrome"]:
+        entry["syndrome"] = context["syndrome_name"]
+    return entry
+
+
 def spread_entry(machine: Machine, number: int) -> dict | None:
     """An RSS QP over Ethernet RQs; None if it uses WQs."""
     rss = machine.inspect("rss", number)["rss"]
@@ -56,6 +72,7 @@ def overview(machine: Machine) -> dict:
         "port": {name: None if port[name] == NONE else port[name]
                  for name in ("eth_rqn", "eth_qpn")},
         "queues": [queue_entry(machine, n) for n in machine.numbers("eth-rq")],
+        "send_queues": [send_queue_entry(machine, n) for n in machine.numbers("eth-sq")],
         "spread": [s for s in spread if s],
         "filters": machine.all("flow")["look"]["objects"],
         "shapers": machine.all("shaper")["look"]["objects"],
@@ -113,6 +130,11 @@ def ring_text(ring: dict | None) -> str:
         f"{ring['tail']}..{ring['head']} ({ring['posted']} of {ring['depth']})"
 
 
+def large_text(queue: dict) -> str:
+    large = queue.get("large_send")
+    return f"{large['sent']} of {large['payload']}, mss {large['mss']}" if large else ""
+
+
 def overview_lines(look: dict, width: int = 0) -> list[render.Line]:
     lines: list[render.Line] = [[("number", port_text(look["port"]))]]
     lines.append([("title", "receive queues")])
@@ -121,6 +143,11 @@ def overview_lines(look: dict, width: int = 0) -> list[render.Line]:
              "dropped": q["dropped"], "cqn": q["cqn"], "flags": q["flags"],
              "merging": q.get("merging", ""), "tables": " ".join(map(str, q["rqts"])),
              "why": q.get("syndrome", "")} for q in look["queues"]]
+    lines += render.table(rows, width, keep=True) if rows else [[("dim", "none")]]
+    lines.append([("title", "send queues")])
+    rows = [{"number": str(q["number"]), "state": q["state"], "ring": ring_text(q["ring"]),
+             "cqn": q["cqn"], "large send": large_text(q), "shaper": q.get("shaper", ""),
+             "why": q.get("syndrome", "")} for q in look["send_queues"]]
     lines += render.table(rows, width, keep=True) if rows else [[("dim", "none")]]
     for s in look["spread"]:
         lines.append([("title", f"RSS QP {s['qpn']}"),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fake_qemu import FakeQemu, Refuse
 
-KINDS = ["device", "qp", "cq", "srq", "eq", "mr", "gid", "mcg", "eth-rq", "rss", "flow",
-         "shaper", "novelty"]
+KINDS = ["device", "qp", "cq", "srq", "eq", "mr", "gid", "mcg", "eth-sq", "eth-rq", "rss",
+         "flow", "shaper", "novelty"]
 EVENTS = [
     {"on": "doorbell", "fields": ["number", "peer", "index", "code"],
      "codes": [{"code": 0, "name": "SQ"}, {"code": 8, "name": "CQ_ARM"}], "syndromes": []},
@@ -60,6 +60,12 @@ def rss(queues: list[int], **hashed) -> dict:
         "hash_key": "6d" * 40, **hashed}}
 
 
+def eth_sq(number: int, **more) -> dict:
+    """An inspection result of a send queue of 8 WQEs."""
+    return {"context": {"head": 12, "tail": 9, "shift": 3, "state": 1, "state_name": "RDY",
+                        "syndrome": 0, "syndrome_name": "NONE", "cqn": 3}, **more}
+
+
 def flow(number: int, value: dict, mask: dict, **fields) -> dict:
     nothing = {"dmac": "00:00:00:00:00:00", "src_ip": "0" * 32, "l4": 0, "dst_port": 0}
     return {"number": number, "type": 0, "type_name": "NORMAL", "priority": 0, "tag": 0,
@@ -87,6 +93,7 @@ class FakeAdapter(FakeQemu):
         self.trail: list[dict] = []
         self.qps = {17: QPC, 18: dict(QPC, qpn=18, dest_qpn=17)}
         self.port = {"eth_rqn": 0xFFFFFFFF, "eth_qpn": 0xFFFFFFFF}
+        self.eth_sqs: dict[int, dict] = {}
         self.eth_rqs: dict[int, dict] = {}
         self.rss_qps: dict[int, dict] = {}
         self.flows: dict[int, dict] = {}
@@ -119,8 +126,8 @@ class FakeAdapter(FakeQemu):
                                            "doorbells": 3}})
         if kind == "mcg" and "number" in a:
             raise Refuse("objects of this kind are only shown all at once")
-        numbers = {"eth-rq": self.eth_rqs, "rss": self.rss_qps, "flow": self.flows,
-                   "shaper": self.shapers,
+        numbers = {"eth-sq": self.eth_sqs, "eth-rq": self.eth_rqs, "rss": self.rss_qps,
+                   "flow": self.flows, "shaper": self.shapers,
                    "qp": self.qps, "novelty": {1: {"shine": 3}, 2: {"shine": 4}}}.get(kind, {})
         if "number" not in a:
             some = sorted(n for n in numbers if n >= a.get("from", 0))
@@ -134,7 +141,7 @@ class FakeAdapter(FakeQemu):
                                           for n in some[:count]]})
         if a["number"] not in numbers:
             raise Refuse("no such object")
-        if kind in ("eth-rq", "rss"):
+        if kind in ("eth-sq", "eth-rq", "rss"):
             return self.look({"object": kind, "number": a["number"], **numbers[a["number"]]})
         return self.look({"object": kind, "number": a["number"],
                           "context": numbers[a["number"]], "raw": "0102"})

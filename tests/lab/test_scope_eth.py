@@ -5,7 +5,7 @@ import json
 
 import pytest
 from test_scope import base, lab, scope  # noqa: F401, I001; it finds the others
-from fake_adapter import eth_cqe, eth_rq, flow, rss
+from fake_adapter import eth_cqe, eth_rq, eth_sq, flow, rss
 from qhca_scope import ethernet
 
 
@@ -72,6 +72,18 @@ def test_shapers(eth, scope):  # noqa: F811
     assert scope("eth", "--get", "shapers.1.rate") == (0, "8000000\n")
 
 
+def test_send_queues(eth, scope):  # noqa: F811
+    """With what a large send has sent so far, and the shaper that a queue waits for."""
+    eth.eth_sqs = {4: eth_sq(4), 5: eth_sq(5, large_send={"payload": 60000, "sent": 2896,
+                                                          "mss": 1448}, held_by=2)}
+    status, text = scope("eth")
+    assert status == 0
+    rows = text.split("send queues")[1].splitlines()
+    assert rows[2].split() == ["4", "RDY", "9..12", "(3", "of", "8)", "3"]
+    assert "2896 of 60000, mss 1448" in rows[3] and rows[3].split()[-1] == "2"
+    assert scope("eth", "--get", "send_queues.1.large_send.sent") == (0, "2896\n")
+
+
 def test_overview_as_json(eth, scope):  # noqa: F811
     look = json.loads(scope("eth", "--json")[1])
     assert look["guest"] == "a" and look["port"] == {"eth_rqn": None, "eth_qpn": 2}
@@ -84,7 +96,7 @@ def test_overview_as_json(eth, scope):  # noqa: F811
 
 def test_nothing_there(lab, scope):  # noqa: F811
     status, text = scope("eth")
-    assert status == 0 and "are dropped" in text and text.count("none") == 2
+    assert status == 0 and "are dropped" in text and text.count("none") == 3
 
 
 def test_rss_over_wqs_is_not_shown(eth, scope):  # noqa: F811

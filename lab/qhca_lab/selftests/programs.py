@@ -142,16 +142,15 @@ class Refused(LabError):
     """The adapter rejects a setting; the text is ethtool's."""
 
 
-def _cases(cases: dict[str, Callable[[list[str]], None]]) -> tuple[list[Case], str]:
-    """Run CASES by name: each is called with a list to which it adds its output. It raises
-    Refused if the adapter lacks the feature, another LabError if it fails."""
+def _cases(cases: dict[str, Callable[[list[str]], str | None]]) -> tuple[list[Case], str]:
+    """Run CASES by name: each is called with a list to which it adds its output, and may return
+    a remark. It raises Refused if the adapter lacks the feature, another LabError if it fails."""
     told: list[str] = []
     found = []
     for name, case in cases.items():
         told.append(f"-- {name}")
         try:
-            case(told)
-            found.append(Case(name, PASS))
+            found.append(Case(name, PASS, case(told) or ""))
         except Refused as error:
             found.append(Case(name, SKIP, str(error)))
         except (CommandFailed, CommandTimeout) as error:
@@ -207,7 +206,7 @@ def tcp_mmap(place: Place) -> tuple[list[Case], str]:
     """With header split whole pages arrive and are mapped, without it none are."""
 
     def case(ip: int, split: str):
-        def run(told: list[str]) -> None:
+        def run(told: list[str]) -> str:
             try:
                 _set(place, f"-G DEV tcp-data-split {split}")
             except Refused:
@@ -220,6 +219,7 @@ def tcp_mmap(place: Place) -> tuple[list[Case], str]:
             told.append(got.said)
             if (got.percent < 99) if split == "on" else (got.percent > 0):
                 raise LabError(f"{got.percent} % mapped")
+            return " ".join(got.said.split())
 
         return run
 

@@ -41,6 +41,7 @@ which the lab requests (`KSFT_MACHINE_SLOW`). In the guests iperf3 has a low pri
 CPU sends one every 0.1 ms, and `gro_hw.py` expects interleaved frames of 512 flows to be merged.
 Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with these exceptions. `csum.py` of 6.12 requires an
 attribute that its own `env.py` does not set; the lab adds it. `toeplitz.py` may take 20 seconds instead of four for ten packets: for each it starts a program in the other guest.
+`msg_zerocopy` may wait a minute instead of half a second for its last notifications. In the guests `/bin/sh` is bash, as some scripts expect, and `sudo` runs the command.
 Tests of later kernels get a later ethtool, because they need its JSON output, and a later liburing. With 6.12, `ethtool_rmon.sh` does not find the histograms, which Debian 13's
 ethtool omits from JSON; with the later kernel it passes.
 
@@ -51,8 +52,11 @@ qhca skips tests for these reasons:
   (`ethtool.sh`, `ethtool_extended_state.sh`, `ethtool_mm.sh`, `check_fec`, most of the skipped `eth-mac` counters).
 - Its indirection tables do not grow with the number of queues (`resize_*`): they always have 128 entries, eight for each of at most 16 queues. The kernel requires four
   (`indir_size_4x`), and a table that never changes its size need not be replaced, rejected or unfolded when queues are added.
+- It has 16 queues: `test_rss_context32` uses 66.
 - It runs no BPF programs itself (`test_xdp_offload`).
 - Debian's kernel is built without a feature that the test needs: function error injection (`pp_alloc_fail.py`), netdevsim, PSP.
+
+In `ring_reconfig.py`, `reconfig_tx_stall` is `xfail`: the adapter sends each packet before the doorbell's store returns, so the test cannot build a backlog.
 """
 # Known reasons for failures of qhca, by test.
 UNDERSTOOD = {
