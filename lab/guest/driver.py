@@ -27,16 +27,18 @@ def loaded(module):
 def images():
     """The contents of the modules' files, without debug information, which is nine tenths
     of a module."""
-    # A kernel other than the image's has its own driver.
+    # A kernel other than the image's has its own driver, and so may have a lab. Early
+    # revisions have the modules as they were built only.
     built = guestenv.config().get("driver", "/qhca/build/driver")
+    place = f"{built}/guest" if os.path.isdir(f"{built}/guest") else built
     found = {}
     for module in MODULES:
         try:
-            with open(f"{built}/guest/{module}.ko", "rb") as f:
+            with open(f"{place}/{module}.ko", "rb") as f:
                 found[module] = f.read()
         except FileNotFoundError:
-            place = f"{built}/guest".removeprefix("/qhca/")
-            raise FileNotFoundError(f"no {module}.ko in {place}: build it first") from None
+            raise FileNotFoundError(f"no {module}.ko in {place.removeprefix('/qhca/')}: "
+                                    "build it first") from None
     return found
 
 

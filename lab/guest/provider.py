@@ -10,16 +10,19 @@ import os
 import shutil
 import sys
 
-BUILT = "/qhca/build/provider/libqhca-rdmav*.so"
+import guestenv
+
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/libibverbs"
 DRIVERS = "/etc/libibverbs.d"
 
 
 def install():
     """Programs that use the old library keep it. OSError if there is none to install."""
-    found = sorted(glob.glob(BUILT))
+    built = guestenv.config().get("provider", "/qhca/build/provider")
+    found = sorted(glob.glob(f"{built}/libqhca-rdmav*.so"))
     if not found:
-        raise FileNotFoundError("no libqhca-rdmav*.so in build/provider: build it first")
+        place = built.removeprefix("/qhca/")
+        raise FileNotFoundError(f"no libqhca-rdmav*.so in {place}: build it first")
     new = f"{LIBRARIES}/.qhca.new"
     shutil.copyfile(found[0], new)
     os.rename(new, f"{LIBRARIES}/{os.path.basename(found[0])}")

@@ -75,6 +75,8 @@ class Options:
     accel: str = dataclasses.field(default_factory=accel.wanted)
     # A QEMU other than the built one.
     binary: str | None = None
+    # A folder below build/ with the driver and the provider of another revision.
+    software: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
     tied: bool = False
 

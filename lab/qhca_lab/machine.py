@@ -64,8 +64,11 @@ def settings(guest: dict, options) -> dict[str, str]:
         "mtu": str(options.mtu),
     }
     kernel = kernels.kernel(options.kernel)
-    if kernel.name:
-        # The guest's path; qhca-load looks there.
+    # The guest's paths, in which it looks.
+    if options.software:
+        other = f"/qhca/build/{Path(options.software).relative_to(BUILD)}"
+        told |= {"driver": f"{other}/driver", "provider": f"{other}/provider"}
+    elif kernel.name:
         told["driver"] = f"/qhca/build/{kernel.driver.relative_to(BUILD)}"
     if options.load:
         told["load"] = ",".join(options.load)

@@ -60,6 +60,7 @@ def usable(options) -> bool:
         options.cold
         or options.qemu
         or options.binary
+        or options.software
         or options.accel != "tcg"
         or not size_of(str(options.mem))
     )

@@ -250,12 +250,13 @@ def small_aims(monkeypatch, tmp_path, host, wire):
     monkeypatch.setattr(aims, "BUILD", tmp_path)
     monkeypatch.setattr(aims, "on_host", lambda _args, _cases: host())
     monkeypatch.setattr(aims, "on_wire", lambda _args, at, _cases, _before: wire(at))
-    monkeypatch.setattr(revisions, "qemu_before", lambda against: (against, ""))
+    monkeypatch.setattr(revisions, "what_before",
+                        lambda against, _software: revisions.Before(against))
     case = next(c for c in perftest.CASES if c[0] == "send 64 KiB")
 
     def run(**options):
         args = types.SimpleNamespace(**{"against": None, "rounds": 1, "seconds": 1, "property": [],
-                                        "strict": False} | options)
+                                        "strict": False, "software": False} | options)
         status = aims.compare(args, [case])
         rows = json.loads((tmp_path / "bench-aims.json").read_text())["aims"]
         return status, {row["place"]: row for row in rows if row["case"] == case[0]}

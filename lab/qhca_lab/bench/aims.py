@@ -145,8 +145,8 @@ def on_host(args, cases: list[tuple]) -> tuple[Place, dict]:
     return place, {"host": host, "accel": accel, "link": link}
 
 
-def on_wire(args, wire: Wire, cases: list[tuple], before: str) -> Place:
-    """This device and that of the QEMU BEFORE, on one of WIRES."""
+def on_wire(args, wire: Wire, cases: list[tuple], before: revisions.Before) -> Place:
+    """This device and BEFORE, on one of WIRES."""
     place = Place()
     with revisions.labs(args, wire.link, wire.peer, before) as labs:
         shown = labs["now"].state["link"]
@@ -168,7 +168,7 @@ def compare(args, cases: list[tuple]) -> int:
     wanted = {place: [case for case in cases
                       if any(a.place == place and a.case == case[0] for a in aims)]
               for place in (HOST, *WIRES)}
-    before = revisions.qemu_before(args.against)[0] if args.against else ""
+    before = revisions.what_before(args.against, args.software) if args.against else None
     runs = len(wanted[HOST]) + sum(2 * len(wanted[p]) for p in WIRES if before)
     say(f"about {runs * args.rounds * (args.seconds + 3) / 60 + 1:.0f} minutes")
     places = {place: Place(why="" if before else NO_REVISION) for place in WIRES}

@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import LabError
 from ..lab import Lab, Options
@@ -46,8 +47,9 @@ def verdict(entry: dict) -> str:
     return f"  (aim {aim:g} x: {told})"
 
 
-def build_before(revision: str) -> str:
-    """The QEMU of REVISION, built in a folder of its own."""
+def build_before(revision: str, software: bool = False) -> str:
+    """The QEMU of REVISION, built in a folder of its own; with SOFTWARE, its driver and its
+    provider as well."""
     git = ["git", "-C", str(TOP)]
     done = subprocess.run([*git, "rev-parse", "--verify", "--short", revision + "^{commit}"],
                           check=False, capture_output=True, text=True)
@@ -63,30 +65,46 @@ def build_before(revision: str) -> str:
         new.rename(tree)
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
                QHCA_CACHE=os.environ.get("QHCA_CACHE", str(BUILD / "cache")))
-    say(f"QEMU of {name} ...")
+    what = ["qemu", *(("driver", "provider") if software else ())]
+    say(f"{', '.join(what)} of {name} ...")
     # By make, because older revisions have their scripts elsewhere.
-    subprocess.run(["make", "-s", "-C", str(tree), "qemu"], check=True, env=env)
+    subprocess.run(["make", "-s", "-C", str(tree), *what], check=True, env=env)
     return str(tree / "build/bin/qemu-system-x86_64")
 
 
-def qemu_before(against: str) -> tuple[str, str]:
-    """The QEMU that --against AGAINST means, and its revision, "" if that is a QEMU."""
+class Before(NamedTuple):
+    """What --against means: a QEMU, its revision ("": it was given by its path), and the folder
+    of the build whose driver and provider its guests use (None: those of this tree)."""
+
+    binary: str
+    revision: str = ""
+    software: str | None = None
+
+
+def what_before(against: str, software: bool) -> Before:
+    """What --against AGAINST means, built if need be; SOFTWARE: with driver and provider."""
     if os.access(against, os.X_OK):
-        return against, ""
-    binary = build_before(against)
-    return binary, Path(binary).parents[2].name
+        if software:
+            raise LabError("--software needs a revision: a QEMU has no driver and no provider")
+        return Before(against)
+    # That device refuses today's driver, whose Ethernet queues have longer contexts.
+    software = software or against.startswith(BASE)
+    binary = build_before(against, software)
+    build = Path(binary).parents[1]
+    return Before(binary, build.parent.name, str(build) if software else None)
 
 
 @contextlib.contextmanager
-def labs(args, link: str, peer: str, before: str):
-    """Two labs, frozen: `now` with this tree's device, and `before` with that of the QEMU
-    BEFORE. Their wire is LINK, and the adapter of their second guests PEER."""
+def labs(args, link: str, peer: str, before: Before):
+    """Two labs, frozen: `now` with this tree's device, and `before` with BEFORE. Their wire is
+    LINK, and the adapter of their second guests PEER."""
     kinds = ["qhca", peer]
     with (
         Lab.up(NAME, nics(kinds, args.property),
                Options(smp=args.smp, tied=True, link=link), progress=say, replace=True) as now,
         Lab.up(NAME + "-before", kinds,
-               Options(smp=args.smp, tied=True, link=link, binary=before),
+               Options(smp=args.smp, tied=True, link=link, binary=before.binary,
+                       software=before.software),
                progress=say, replace=True) as then,
     ):
         both = {"now": now, "before": then}
@@ -117,7 +135,7 @@ def alternate(args, both: dict[str, Lab], case: tuple) -> dict:
 
 def compare(args, cases) -> int:
     """The device of this tree against that of another revision, alternately."""
-    before, revision = qemu_before(args.against)
+    before = what_before(args.against, args.software)
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting four guests; then about {minutes:.0f} minutes")
     results = []
@@ -125,13 +143,13 @@ def compare(args, cases) -> int:
         link = both["now"].state["link"]
         for case in cases:
             entry = alternate(args, both, case)
-            entry["aim"] = aim_against(revision, case[0], link, args.peer)
+            entry["aim"] = aim_against(before.revision, case[0], link, args.peer)
             results.append(entry)
             say(ratio_row(entry))
     print(f"\n{'':18} {'now':>12} {'before':>12} {'unit':6} {'ratio':>7} {'least':>7} {'most':>7}")
     for entry in results:
         print(ratio_row(entry))
-    print(f"\nbefore: {args.against}; link {link}, from qhca to {args.peer}"
+    print(f"\nbefore: {args.against}{', with its driver and provider' if before.software else ''}; link {link}, from qhca to {args.peer}"
           f"{given(args.property)}; a ratio above 1 is better than before; least and most are of {args.rounds} rounds")
     target = BUILD / "bench-against.json"
     target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
