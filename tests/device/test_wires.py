@@ -6,20 +6,22 @@ cases QEMU responds, sleeps, and keeps no file open.
 """
 
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 from adapter import CAP_EXP, Adapter
+from busy import never_idle
 from layout import C
-from machine import Machine, until
+from machine import DEVICE, Machine, until
 from rdma import BTH, MR, Setup, parse
 from scapy.layers.l2 import ARP, Ether
 from test_ethernet import Ethernet
 from test_migrate import save
 from test_unplug import (INDICATOR_OFF, POWER_OFF, SLOT, SLOT_CONTROL, SLOT_DEVICE, Slot,
                          unplug)
-from wires import WIRES, DgramPair, Passt, Wire
+from wires import WIRES, DgramPair, Passt, StreamServer, UnixServer, Wire
 
 pytestmark = pytest.mark.once("no observer is in the way between QP and wire")
 
@@ -48,6 +50,16 @@ def sends_and_repeats(wire: Wire, machine: Machine) -> None:
     assert next_psn(wire) == FIRST_PSN
 
 
+# What QEMU says of a backend without a peer; "": a socket that listens.
+UNCONNECTED = ("", "initializing", "listening", "connecting")
+
+
+def backend(m: Machine, name: str) -> str:
+    """What QEMU says of the backend NAME: its addresses, or a state."""
+    told = m.qmp("human-monitor-command", command_line="info network")
+    return re.search(rf"\b{name}: index=0,type=[\w-]+,(.*)", told)[1].strip()
+
+
 class Bench:
     """A machine with the adapter in a slot, and the peer on @wire."""
 
@@ -65,8 +77,8 @@ class Bench:
             raise
 
     def linked(self) -> bool:
-        return "connecting" not in self.m.qmp("human-monitor-command",
-                                              command_line="info network")
+        """Does QEMU know its peer, or is there no connection to wait for?"""
+        return backend(self.m, "wire") not in UNCONNECTED
 
     def files(self) -> int:
         return len(os.listdir(f"/proc/{self.m.process.pid}/fd"))
@@ -218,6 +230,41 @@ def test_peer_dies(bench, tmp_path):
         for psn in range(FIRST_PSN, FIRST_PSN + 20):
             assert bench.psn() == psn
         assert bench.files() == files
+
+
+def netdev_arguments(text: str) -> dict:
+    """Options of -netdev as arguments of netdev_add."""
+    kind, *options = text.split(",")
+    arguments: dict = {"type": kind}
+    for key, value in (option.split("=") for option in options):
+        *groups, last = key.split(".")
+        at = arguments
+        for group in groups:
+            at = at.setdefault(group, {})
+        at[last] = {"on": True, "off": False}.get(value, value)
+    return arguments
+
+
+@pytest.mark.parametrize("wire", [UnixServer, StreamServer], ids=lambda wire: wire.__name__)
+def test_frames_before_the_server_listens(wire):
+    """QEMU makes a server's socket in a thread. Until its main loop hears of that, the link is
+    down, and a frame is lost."""
+    far = wire()
+    with Machine(device=DEVICE, netdev=lambda _: ("hubport,id=wire,hubid=0", [])) as m:
+        adapter = Adapter(m)
+        adapter.start()
+        s = Setup(adapter, "rts")
+        text, _ = far.netdev(m)
+        with never_idle(m):
+            m.qmp("netdev_add", **netdev_arguments(text.replace("id=wire", "id=far")))
+            m.qmp("netdev_add", type="hubport", id="port", hubid=0, netdev="far")
+            assert backend(m, "far") == "initializing"
+            s.qp.post_send(s.sge(8))
+            adapter.command(C.QHCA_CMD_NOP)
+        far.connect()
+        until(lambda: backend(m, "far") not in UNCONNECTED, "the backend")
+        m.clock_step(ACK_TIMEOUT)
+        assert parse(far.frame())[BTH].psn == FIRST_PSN
 
 
 @on([Passt])
