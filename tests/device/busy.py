@@ -22,13 +22,17 @@ class Busy:
         lines.sock.settimeout(None)     # one with a time limit does not block
         # A process: threads of this one would not always be quick enough.
         self.others = subprocess.Popen(["yes", IDLE], stdout=lines.sock.fileno())
+        self.begun = threading.Event()
         threading.Thread(target=self.hear, daemon=True).start()
+        self.begun.wait(TIMEOUT)
 
     def hear(self) -> None:
         with contextlib.suppress(OSError, EOFError):
             while True:
                 answer = self.lines.line()
-                if answer != ANSWER:
+                if answer == ANSWER:
+                    self.begun.set()
+                else:
                     self.answers.put(answer)
         self.answers.put(None)
 
