@@ -1022,7 +1022,7 @@ static void rules(void **state)
         "'kind' exists");
 }
 
-/* Give a command without waiting for its answer, which nobody takes. */
+/* Give a command without waiting for its answer, which stays in the ring. */
 static void post_nop(struct peer *p)
 {
     struct qhca_aq_cmd cmd = { .opcode = QHCA_CMD_NOP };
@@ -1061,7 +1061,7 @@ static void late_commands(void **state)
     assert_int_equal(answered(p), n + 2);
     assert_int_equal(hits(p->e, id), 1);
     assert_int_equal(qhca_fault_next(p->e, 0)->matches, 2);
-    /* one that is late for ever: until the rule is removed */
+    /* one that is late by an hour: until the rule is removed */
     qhca_fault_remove(p->e, id);
     id = rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
                   .at = QHCA_FLT_AT_COMMAND, .ns = 3600000000000ull));

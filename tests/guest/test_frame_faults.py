@@ -50,7 +50,7 @@ def test_tcp(pair):
                                          ("reorder", 30, {"packets": 3, "time": 10_000_000}))]
     with faults(pair, b=rules) as listed:
         transfer(pair.a, pair.b, pair.b.ip, 5307)
-        assert [f["hits"] for f in listed("b")] == [10, 10, 10]
+        assert all(f["hits"] > 3 for f in listed("b")), listed("b")
     assert int(pair.b.run(errors).out) > before
 
 

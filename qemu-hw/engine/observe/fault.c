@@ -707,7 +707,8 @@ static const char *fault_check_match(const struct qhca_fault_rule *f)
          (f->fields & ~(QHCA_FLT_AT | QHCA_FLT_COUNT | QHCA_FLT_NS |
                         QHCA_FLT_PACKETS)))) {
         return "what happens at once has no match; give 'at' (packet, recv, "
-               "dma, table, cqe, event, interrupt, frame or command) to wait for something";
+               "dma, table, cqe, event, interrupt, frame or command) to wait "
+               "for something";
     }
     for (i = 0; i < sizeof(match_fields) / sizeof(match_fields[0]); i++) {
         if (wrong & match_fields[i].field) {

@@ -79,7 +79,8 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
     spoil_out(f, &h, ext, payload, len);
     if (!qhca_fault_holds_back(e, &h, &what, f->data, len)) {
         /* Queue it behind packets that are due, or if the wire is busy. */
-        if (f->wire && (qhca_fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
+        if (f->wire &&
+            (qhca_fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
             what.loop = false;
             what.deadline = 0;
             qhca_fault_keep(e, &what, f->data, len);

@@ -104,7 +104,7 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
 void qhca_fault_sites(struct qhca *e);
 
 /* ---- fault_held.c: held packets ---- */
-/* Hold a copy of a packet, described by @what; it is lost if there is no room. */
+/* Hold a copy of a packet, described by @what; without room it is lost. */
 void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
                      const uint8_t *data, uint32_t len);
 /* Hold back a packet if the faults @h delay or reorder it. */
