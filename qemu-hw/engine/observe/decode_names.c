@@ -319,6 +319,7 @@ const struct qhca_name qhca_names_hash_type[] = {
 
 const struct qhca_name qhca_names_eth_q_flag[] = {
     N(QHCA_ETH_Q_F_, HDS), N(QHCA_ETH_Q_F_, SUPER), N(QHCA_ETH_Q_F_, GRO),
+    N(QHCA_ETH_Q_F_, UNPAD),
     END
 };
 
