@@ -124,6 +124,8 @@ test-all: deps ## All tests, including the long ones (@test_all@)
 
 .PHONY: build-all
 build-all: build
+	@QHCA_GUEST_PACKAGES="$$QHCA_GUEST_PACKAGES bpftrace" lab/build/make-image
+	@lab/build/make-image
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
 
@@ -228,7 +230,9 @@ test-selftests-newest: export QHCA_GUEST_PACKAGES := $(QHCA_GUEST_PACKAGES) bpft
 test-selftests-newest: $(call built,build) ## The same with the newest kernel, whose list is longer
 	@lab/build/make-image
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
-	@lab/run/selftests --kernel newest --lab selftests-newest $(ARGS)
+	@status=0; lab/run/selftests --kernel newest --lab selftests-newest $(ARGS) || status=$$?; \
+		QHCA_GUEST_PACKAGES='$(filter-out bpftrace,$(QHCA_GUEST_PACKAGES))' \
+		lab/build/make-image; exit $$status
 
 .PHONY: bench profile
 bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale, --aims) -> build/bench.json (@bench@)

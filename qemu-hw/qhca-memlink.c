@@ -56,7 +56,7 @@
 #define QHCA_MEMLINK_QUIET      60
 /* Different warnings until then. */
 #define QHCA_MEMLINK_WARNINGS   8
-/* How long the guest waits at a time for the copies of all peers, in us. */
+/* How long a call of the engine waits for copies of all peers, in us. */
 #define QHCA_MEMLINK_WAIT_US    1000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
@@ -105,7 +105,7 @@ struct QhcaMemlink {
     int fd;                     /* it listens; -1: no */
     QhcaBells *bells;           /* the thread, or NULL */
     QEMUTimer *scan;
-    int64_t waits, waited;      /* for copies: since when, and when last, us */
+    int64_t waits;              /* since when this call waits for copies, us */
     GDir *names;                /* where the next scan continues, or NULL */
     QEMUBH *reap;
     unsigned peers;
@@ -423,6 +423,7 @@ static bool qhca_memlink_wanted(QhcaState *s)
 void qhca_memlink_update(QhcaState *s)
 {
     if (s->memlink) {
+        s->memlink->waits = 0;
         s->memlink->allowed = qhca_memlink_wanted(s);
         qhca_memlinks_allow(s->engine, s->memlink->allowed);
     }
@@ -864,10 +865,9 @@ bool qhca_op_memlink_wait(void *opaque, unsigned id)
     if (!p || p->gone) {
         return false;
     }
-    if (now - p->m->waited > QHCA_MEMLINK_WAIT_US) {
-        p->m->waits = now;      /* another time */
+    if (!p->m->waits) {
+        p->m->waits = now;
     }
-    p->m->waited = now;
     if (now - p->m->waits > QHCA_MEMLINK_WAIT_US) {
         return false;
     }

@@ -238,9 +238,9 @@ static bool aq_answered(struct qhca_core *core, struct qhca_aq_slot *slot)
 
 /*
  * A command has waited for @waited jiffies. A device that answers each command
- * just before its timeout would keep callers, and with them rtnl, for minutes:
- * all commands together may wait for as long as one, and again after twice
- * that time.
+ * just before its timeout would keep callers, and with them rtnl, for minutes.
+ * Half of the time that passes is forgiven, so it may keep commands waiting for
+ * a minute on end.
  */
 static void aq_waited(struct qhca_core *core, unsigned long waited)
 {
@@ -249,6 +249,8 @@ static void aq_waited(struct qhca_core *core, unsigned long waited)
 	bool too_long;
 
 	mutex_lock(&aq->reg_lock);
+	/* what others waited for meanwhile is counted already */
+	waited = min(waited, jiffies - aq->waited_at);
 	forgiven = (jiffies - aq->waited_at) / 2;
 	aq->waited -= min(aq->waited, forgiven);
 	aq->waited += waited;
@@ -446,6 +448,7 @@ int qhca_aq_start(struct qhca_core *core)
 	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->cq) > SZ_4K);
 
 	aq->waited = 0;
+	aq->waited_at = jiffies;
 	aq->prod = 0;
 	aq->rung = 0;
 	aq->cons = 0;

@@ -3,6 +3,8 @@
 
 import contextlib
 import queue
+import socket
+import struct
 import subprocess
 import threading
 
@@ -19,12 +21,18 @@ class Busy:
     def __init__(self, lines: Lines):
         self.lines = lines
         self.answers: queue.Queue[str | None] = queue.Queue()
-        lines.sock.settimeout(None)     # one with a time limit does not block
+        # A socket with a time limit of Python's does not block, as the others need.
+        lines.sock.settimeout(None)
+        lines.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                              struct.pack("ll", int(TIMEOUT), 0))
         # A process: threads of this one would not always be quick enough.
-        self.others = subprocess.Popen(["yes", IDLE], stdout=lines.sock.fileno())
+        self.others = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "yes", IDLE],
+                                       stdout=lines.sock.fileno())
         self.begun = threading.Event()
         threading.Thread(target=self.hear, daemon=True).start()
-        self.begun.wait(TIMEOUT)
+        if not self.begun.wait(TIMEOUT):
+            self.others.kill()
+            raise TimeoutError("QEMU does not answer")
 
     def hear(self) -> None:
         with contextlib.suppress(OSError, EOFError):

@@ -261,6 +261,10 @@ def test_frames_before_the_server_listens(wire):
             # it is still being initialized, unless a busy host let the main loop rest
             s.qp.post_send(s.sge(8))
             adapter.command(C.QHCA_CMD_NOP)
+        until(lambda: backend(m, "far") == "listening", "the server")
+        m.qmp("set_link", name="far", up=True)
+        s.qp.post_send(s.sge(8))
+        adapter.command(C.QHCA_CMD_NOP)
         far.connect()
         until(lambda: backend(m, "far") not in UNCONNECTED, "the backend")
         m.clock_step(ACK_TIMEOUT)

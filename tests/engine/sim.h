@@ -96,6 +96,7 @@ struct sim {
     bool no_deaths;             /* a late marker would be a strange frame */
     bool corrupts;
     bool injects;               /* fault injection: more is sent than counted */
+    uint32_t frame_faults;      /* bit per QHCA_FLT_*: of Ethernet frames */
     uint64_t limit_ns;          /* virtual time by which all must be done */
     uint64_t messages, bytes;
     bool ending;

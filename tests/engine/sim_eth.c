@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/fault.h"
 #include "sim.h"
 
 #define HEAD 26                 /* MACs, type, number of the frame, length */
@@ -457,7 +458,8 @@ static void received(struct eth *x, const struct qhca_eth_cqe *c)
           "hash type %u", c->hash_type);
     last = &x->last[note->src][flow_of(note, at)];
     CHECK(*last < at || x->ep->s->w.wire.dup || x->ep->s->w.wire.reorder ||
-          x->ep->s->injects, "frames out of order");
+          (x->ep->s->frame_faults & ~(1u << QHCA_FLT_DROP)),
+          "frames out of order");
     *last = at;
     x->all->got += c->gso_segs ? c->gso_segs : 1;
 }
@@ -515,15 +517,15 @@ static void eth_dump(struct ep *ep)
     fprintf(stderr, "\n");
 }
 
-/* With loss fewer frames may arrive, with duplication or faults any number. */
+/* With loss fewer frames may arrive, with duplication any number. */
 static bool adds_up(const struct eth_all *all, const struct sim *s,
                     uint64_t dropped)
 {
-    const struct wire *w = &s->w.wire;
+    bool drop = s->w.wire.drop || (s->frame_faults & 1u << QHCA_FLT_DROP);
+    bool dup = s->w.wire.dup || (s->frame_faults & 1u << QHCA_FLT_DUPLICATE);
 
     return all->got + dropped == all->expected ||
-           (w->drop && all->got + dropped < all->expected) || w->dup ||
-           s->injects;
+           (drop && all->got + dropped < all->expected) || dup;
 }
 
 static void free_ring(struct eth *x, struct rxring *r)

@@ -245,13 +245,18 @@ static void frame_faults(struct sim *s)
 #undef CHANCE
     unsigned i, n;
 
-    s->injects = true;
     for (i = 0; i < s->w.nodes; i++) {
+        n = (unsigned)rng_range(&s->rng, 0, 4);
+        if (!n) {
+            continue;
+        }
+        s->injects = true;
         CHECK(!qhca_fault_seed(s->w.node[i].e, rng_u64(&s->rng)),
               "no memory");
-        for (n = (unsigned)rng_range(&s->rng, 0, 4); n; n--) {
+        for (; n; n--) {
             struct qhca_fault_rule f = rules[rng_below(&s->rng, 4)];
 
+            s->frame_faults |= 1u << f.action;
             f.fields |= f.ns ? QHCA_FLT_NS : 0;
             f.direction = (uint8_t)rng_range(&s->rng, QHCA_FLT_OUT,
                                              QHCA_FLT_OUT | QHCA_FLT_IN);

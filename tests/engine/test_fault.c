@@ -1061,16 +1061,20 @@ static void late_commands(void **state)
     assert_int_equal(answered(p), n + 2);
     assert_int_equal(hits(p->e, id), 1);
     assert_int_equal(qhca_fault_next(p->e, 0)->matches, 2);
-    /* one that is late by an hour: until the rule is removed */
+    /* one that is late by an hour: until that rule is removed */
     qhca_fault_remove(p->e, id);
     id = rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
                   .at = QHCA_FLT_AT_COMMAND, .ns = 3600000000000ull));
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
+             .at = QHCA_FLT_AT_COMMAND, .ns = 1000));
     post_nop(p);
     world_run(&p->w, 1000000);
     assert_int_equal(answered(p), n + 2);
     qhca_fault_remove(p->e, id);
-    world_run(&p->w, 1000);
+    world_run(&p->w, 500);      /* no time for the other rule */
     assert_int_equal(answered(p), n + 3);
+    assert_int_equal(qhca_fault_next(p->e, 0)->matches, 1);
+    qhca_fault_remove(p->e, 0);
     /* or until a reset; a device that fails waits for nothing */
     rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_AT | QHCA_FLT_NS,
              .at = QHCA_FLT_AT_COMMAND, .ns = 1000000));

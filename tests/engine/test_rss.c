@@ -423,8 +423,10 @@ static void hostile_state(void **state)
     assert_non_null(at);
     not_loaded(e, saved, len, at + 6, 0, "its size or kind is out of range");
     not_loaded(e, saved, len, at + 6, 3, "its size or kind is out of range");
-    not_loaded(e, saved, len, at + 6, 1u << 31, "its size or kind is out of range");
-    not_loaded(e, saved, len, at + 11, 2 | 4 << 8, "its size or kind is out of range");
+    not_loaded(e, saved, len, at + 6, 1u << 31,
+               "its size or kind is out of range");
+    not_loaded(e, saved, len, at + 11, 2 | 4 << 8,
+               "its size or kind is out of range");
     not_loaded(e, saved, len, at + 13, 0xfffff,
                "a queue of it does not exist");
     not_loaded(e, saved, len, at + 13, b->qp[0].qpn,

@@ -871,6 +871,45 @@ static void faulty(void **state)
     unmake(&t);
 }
 
+/*
+ * A frame that was cut out of a super-frame, for a fault, is intact when a
+ * packet that was merged before is cut as well, since its ring is too short.
+ */
+static void cut_meanwhile(void **state)
+{
+    struct unit *u = *state;
+    static uint8_t f[FRAME_MAX], got[FRAME_MAX];
+    struct qhca_eth_cqe c;
+    static struct big b;
+    struct eth t;
+    size_t len;
+
+    u->e->cfg.gro_hold = 1000;
+    world_run(&u->w, 1);        /* at 0 there is no time to tell */
+    make(&t, u, QHCA_ETH_Q_F_GRO);
+    rule_add(u->n->e, RULE(DROP, .fields = QHCA_FLT_AT | QHCA_FLT_DIRECTION,
+                           .at = QHCA_FLT_AT_FRAME, .direction = QHCA_FLT_IN,
+                           .nth = 1000));
+    plain(u, &b, f);
+    b.flags = 0x10;             /* ACK */
+    b.len = 9000;               /* a shorter frame would end the packet */
+    len = super_frame(&b, f, 1000, 0, b.len);
+    post_recv(&t, 4);           /* of the five that the packet takes */
+    qhca_receive(u->e, f, len);
+    assert_int_equal(received(&t), 0);
+    /* another sequence number: the first packet is delivered, this is held */
+    b.seq += 1000000;
+    len = super_frame(&b, f, 1000, 0, b.len);
+    qhca_receive(u->e, f, len);
+    assert_int_equal(received(&t), 4);
+    post_recv(&t, DEPTH);
+    world_run(&u->w, 2000000);
+    assert_int_equal(take(&t, &c, got), len - TRAILER);
+    assert_memory_equal(got, f, len - TRAILER);
+    qhca_fault_remove(u->n->e, 0);
+    unmake(&t);
+}
+
 /* Three steps are three frames; then, without steps, the rest goes whole. */
 static void stepped(void **state)
 {
@@ -916,6 +955,7 @@ int main(void)
         SUPER_UNIT(copies_counted),
         SUPER_UNIT(not_of_sq),
         SUPER_UNIT(faulty),
+        SUPER_UNIT(cut_meanwhile),
         SUPER_UNIT(stepped),
         UNIT(off),
     };

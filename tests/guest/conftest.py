@@ -59,33 +59,37 @@ def manager(request):
     manager = Manager(say)
     yield manager
     manager.drop()
+    assert not manager.late, "\n".join(manager.late)
 
 
 def _lab(request, manager, kind):
     lab = manager.get(kind)
+    late, manager.late = manager.late, []
     yield lab
     for guest in lab:
         guest.end_jobs()
     if all(guest.alive for guest in lab):
         lab.reset_mtu()
-    trouble = [
-        f"guest {guest.name}: {line}"
-        for guest in lab
-        for line in kernel_trouble(guest.dmesg_since_mark())
-    ]
+    trouble = []
+    for guest in lab:
+        trouble += [f"guest {guest.name}: {line}"
+                    for line in kernel_trouble(guest.dmesg_since_mark())]
+        guest.dmesg_mark()
     dead = [guest for guest in lab if not guest.alive]
     evidence = "\n".join(guest.evidence(60) for guest in lab) if trouble or dead else ""
-    if request.node.stash.get(_failed, False) or trouble:
-        manager.after_failure()
     off = [] if dead else [f"guest {guest.name}: {name} is off"
                            for guest in lab for name in guest.checkers_off()]
     if off:
-        manager.drop()          # the next test needs them
+        manager.drop(check=False)       # the next test needs them
+    elif request.node.stash.get(_failed, False) or trouble:
+        manager.after_failure()
     if dead:
         names = ", ".join(guest.name for guest in dead)
         pytest.fail(f"QEMU of guest {names} has ended\n{evidence}", pytrace=False)
-    if (trouble or off) and not request.node.get_closest_marker("expects_dmesg"):
-        pytest.fail("the kernel complains:\n" + "\n".join(trouble + off) + f"\n{evidence}",
+    if request.node.get_closest_marker("expects_dmesg"):
+        trouble = off = []
+    if late or trouble or off:
+        pytest.fail("the kernel complains:\n" + "\n".join(late + trouble + off) + f"\n{evidence}",
                     pytrace=False)
 
 

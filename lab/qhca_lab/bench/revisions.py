@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import kernels
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
@@ -47,20 +48,23 @@ def verdict(entry: dict) -> str:
     return f"  (aim {aim:g} x: {told})"
 
 
-def build_before(revision: str, software: bool = False) -> str:
-    """The QEMU of REVISION, built in a folder of its own; with SOFTWARE, its driver and its
-    provider as well."""
-    git = ["git", "-C", str(TOP)]
-    done = subprocess.run([*git, "rev-parse", "--verify", "--short", revision + "^{commit}"],
-                          check=False, capture_output=True, text=True)
+def resolved(revision: str) -> str:
+    """The short hash of REVISION."""
+    done = subprocess.run(["git", "-C", str(TOP), "rev-parse", "--verify", "--short",
+                           revision + "^{commit}"], check=False, capture_output=True, text=True)
     if done.returncode:
         raise LabError(f"no such revision: {revision}")
-    name = done.stdout.strip()
+    return done.stdout.strip()
+
+
+def build_before(name: str, software: bool) -> str:
+    """The QEMU of the revision with the hash NAME, built in a folder of its own; with SOFTWARE,
+    its driver and its provider as well."""
     tree = BUILD / "against" / name
     if not tree.exists():
         new = tree.with_suffix(".new")
         new.mkdir(parents=True, exist_ok=True)
-        archive = subprocess.run([*git, "archive", name], check=True, stdout=subprocess.PIPE)
+        archive = subprocess.run(["git", "-C", str(TOP), "archive", name], check=True, stdout=subprocess.PIPE)
         subprocess.run(["tar", "-x", "-C", str(new)], input=archive.stdout, check=True)
         new.rename(tree)
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
@@ -87,11 +91,14 @@ def what_before(against: str, software: bool) -> Before:
         if software:
             raise LabError("--software needs a revision: a QEMU has no driver and no provider")
         return Before(against)
+    revision = resolved(against)
     # That device refuses today's driver, whose Ethernet queues have longer contexts.
-    software = software or against.startswith(BASE)
-    binary = build_before(against, software)
-    build = Path(binary).parents[1]
-    return Before(binary, build.parent.name, str(build) if software else None)
+    software = software or revision.startswith(BASE)
+    if software and kernels.usual() != kernels.DEFAULT:
+        raise LabError("--software is for guests with the default kernel: its driver is "
+                       "built for no other")
+    binary = build_before(revision, software)
+    return Before(binary, revision, str(Path(binary).parents[1]) if software else None)
 
 
 @contextlib.contextmanager

@@ -301,6 +301,9 @@ static bool cmd_run(struct qhca *e)
     struct qhca_cmd c;
     uint8_t status;
 
+    if (e->faults && e->hooks->command_waits(e)) {
+        return false;
+    }
     if (e->ad->job.held) {
         return admin_release(e);
     }
@@ -312,10 +315,6 @@ static bool cmd_run(struct qhca *e)
         qhca_fatal(e, QHCA_FATAL_AQ_DMA);
         return false;
     }
-    if (qhca_faulty(e, QHCA_FLT_AT_COMMAND) && !e->ad->job.busy &&
-        e->hooks->command_late(e, cmd.opcode)) {
-        return false;
-    }
     /*
      * A command may stop the queue of held packets, so these are delivered
      * first.  MODIFY_CQ cannot, and software with adaptive moderation issues it
@@ -324,6 +323,10 @@ static bool cmd_run(struct qhca *e)
     if (cmd.opcode != QHCA_CMD_MODIFY_CQ &&
         (!qhca_gro_flush(e) || !qhca_active(e))) {
         return false;           /* more is held, or cannot be delivered */
+    }
+    if (qhca_faulty(e, QHCA_FLT_AT_COMMAND) && !e->ad->job.busy &&
+        e->hooks->command_late(e, cmd.opcode)) {
+        return false;
     }
     memset(&c, 0, sizeof(c));
     c.obj = qhca_le32(cmd.obj);

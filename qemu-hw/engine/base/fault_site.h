@@ -14,7 +14,7 @@ enum qhca_fault_at {
     QHCA_FLT_AT_EVENT,          /* number: EQN; peer: object */
     QHCA_FLT_AT_INTERRUPT,      /* number: vector */
     QHCA_FLT_AT_REGISTER,       /* one is read; number: its offset */
-    QHCA_FLT_AT_FRAME,          /* number: EtherType; all except RoCE packets */
+    QHCA_FLT_AT_FRAME,          /* number: EtherType; in: not RoCE packets */
     QHCA_FLT_AT_COMMAND,        /* number: opcode */
     QHCA_FLT_ATS
 };

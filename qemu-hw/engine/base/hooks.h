@@ -58,8 +58,8 @@ struct qhca_hooks {
     /* A packet was received: drop, corrupt, hold or deliver it. */
     void (*rx)(struct qhca *e, const struct qhca_rx *rx);
     /*
-     * The same for frames of the Ethernet function.  One to be sent is our
-     * @own, or goes to the wire and, to a @group, to our own rules as well.
+     * The same for frames of the Ethernet function.  One to be sent goes to the
+     * wire; @own: to ourselves instead; @group: to our own rules as well.
      */
     void (*frame_tx)(struct qhca *e, const uint8_t *frame, size_t len,
                      bool own, bool group);

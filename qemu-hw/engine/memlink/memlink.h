@@ -99,6 +99,7 @@ struct qhca_memlink {
     uint64_t deadline;          /* for what QPs wait for, ns; 0: none */
     uint32_t seen_cons;         /* cons when that was set */
     bool unsettled;             /* a record was revoked during its copy */
+    bool settling;              /* the same in revoke_matching(), for now */
     uint32_t settle_pos;        /* the last of these, to be consumed */
     uint64_t settle_deadline;   /* ns */
     struct qhca_shring_tx tx;

@@ -180,7 +180,7 @@ static bool ref_matches(const struct qhca_memlink_ref *ref, enum match what,
 static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
 {
     uint32_t looked_at = 0, k;
-    bool refs = false, copying;
+    bool refs = false, copying = false;
     struct qhca_list *i;
 
     if (!e->ml->refs) {
@@ -189,7 +189,6 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
     for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
-        copying = false;
         for (k = l->ref_tail; k != l->ref_head; k++) {
             const struct qhca_memlink_ref *ref = &l->ref[k %
                                                          QHCA_MEMLINK_REFS];
@@ -198,18 +197,25 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
             if (qhca_shring_consumed(&l->tx, ref->pos)) {
                 l->ref_tail = k + 1;
             } else if (ref_matches(ref, what, num)) {
-                copying |= memlink_revoke(e, l, ref);
+                l->settling |= memlink_revoke(e, l, ref);
             }
         }
-        if (copying && e->ml->defer) {
-            e->ml->deferred = true;
-        } else if (copying) {
-            memlink_settle(e, l);
-        }
+        copying |= l->settling;
+        l->settling &= !e->ml->defer;
         refs |= l->ref_tail != l->ref_head;
     }
     e->ml->refs = refs;
     qhca_cost(e, looked_at / REFS_PER_ACCESS);
+    e->ml->deferred |= copying && e->ml->defer;
+    /* Only now: while one peer is waited for, the others end their copies. */
+    for (i = e->ml->all.next; copying && i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        if (l->settling) {
+            l->settling = false;
+            memlink_settle(e, l);
+        }
+    }
 }
 
 void qhca_memlink_abandon(struct qhca *e, struct qhca_memlink *l)

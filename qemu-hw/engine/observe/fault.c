@@ -503,7 +503,7 @@ bool qhca_fault_command_waits(struct qhca *e)
 {
     struct qhca_faults *fs = e->faults;
 
-    return fs->command_rule && qhca_now(e) < fs->command_until;
+    return fs->command_asked && qhca_now(e) < fs->command_until;
 }
 
 bool qhca_fault_command(struct qhca *e, uint8_t opcode)
@@ -514,17 +514,15 @@ bool qhca_fault_command(struct qhca *e, uint8_t opcode)
     };
     struct qhca_fault_hits h;
 
-    if (fs->command_rule) {
-        if (qhca_now(e) < fs->command_until) {
-            return true;
-        }
-        fs->command_rule = 0;   /* it was late enough */
+    if (fs->command_asked) {
+        fs->command_asked = false;      /* it was late enough */
         return false;
     }
     if (!qhca_fault_ask(e, &s, &h)) {
         return false;
     }
     if (qhca_fault_has(&h, QHCA_FLT_DELAY)) {
+        fs->command_asked = true;
         fs->command_rule = h.rule[QHCA_FLT_DELAY];
         fs->command_until = qhca_now(e) + h.ns;
         return true;
@@ -612,7 +610,7 @@ void qhca_fault_reset(struct qhca *e)
     qhca_fault_drop_frames(e);
     memset(fs->irq, 0, sizeof(fs->irq));
     fs->irqs = 0;
-    fs->command_rule = 0;
+    fs->command_asked = false;
     fs->reset_wanted = false;
 }
 
@@ -631,7 +629,7 @@ uint64_t qhca_fault_deadline(const struct qhca *e)
 
     at = qhca_fault_frames_deadline(e);
     min = at < min ? at : min;
-    if (fs->command_rule && fs->command_until && fs->command_until < min) {
+    if (fs->command_asked && fs->command_until && fs->command_until < min) {
         min = fs->command_until;
     }
     for (v = 0; fs->irqs && v < e->cfg.num_vectors; v++) {
@@ -846,6 +844,9 @@ void qhca_fault_sites(struct qhca *e)
      * Held packets stay in order with those that arrive: the packet hooks must
      * run as long as there are any.
      */
+    if (!qhca_faulty(e, QHCA_FLT_AT_COMMAND)) {
+        fs->command_asked = false;
+    }
     if (fs->frames) {
         e->fault_sites |= 1u << QHCA_FLT_AT_PACKET | 1u << QHCA_FLT_AT_FRAME;
     }
@@ -912,7 +913,7 @@ static void fault_let_go(struct qhca *e, const struct qhca_fault_rule *f)
         qhca_eqs_go_on(e);
     }
     if (e->faults->command_rule == f->id) {
-        e->faults->command_rule = 0;
+        e->faults->command_until = 0;
     }
     irqs_release(e, f->id, UINT64_MAX);
     qhca_fault_release(e, f->id);

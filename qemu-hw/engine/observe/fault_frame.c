@@ -9,29 +9,25 @@
 
 #define KEY     (UINT32_C(1) << 31)     /* no QPN is that large */
 
-static uint32_t frame_type(const uint8_t *frame, size_t len)
+static const uint8_t *frame_copy(struct qhca *e, const uint8_t *frame,
+                                 size_t len)
 {
-    struct qhca_headers h;
-
-    qhca_headers_parse(frame, len, &h);
-    return h.ethertype;
+    return memcpy(e->faults->spoilt, frame, len);
 }
 
 /*
- * Change one bit behind the addresses and the type.  Not even a wrong FCS would
- * reveal that, as there is none here: only the checksums of IP, TCP and UDP.
+ * Change one bit behind the EtherType of the copy, with the headers @h.  There
+ * is no FCS to reveal that: only the checksums of IP, TCP and UDP do.
  */
-static const uint8_t *frame_spoil(struct qhca *e, const uint8_t *frame,
-                                  size_t len, uint64_t draw)
+static void frame_spoil(struct qhca *e, const struct qhca_headers *h,
+                        uint64_t draw)
 {
     uint8_t *data = e->faults->spoilt;
 
-    memcpy(data, frame, len);
-    if (len > QHCA_ETH_HLEN) {
-        data[QHCA_ETH_HLEN + draw % UINT32_MAX % (len - QHCA_ETH_HLEN)] ^=
+    if (h->l3_len) {
+        data[h->l3 - data + (ptrdiff_t)(draw % UINT32_MAX % h->l3_len)] ^=
             1u << (draw >> 61);
     }
-    return data;
 }
 
 void qhca_fault_frame_loop(struct qhca *e, const uint8_t *frame, size_t len,
@@ -50,23 +46,27 @@ void qhca_fault_frame_tx(struct qhca *e, const uint8_t *frame, size_t len,
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_FRAME, .direction = QHCA_FLT_OUT,
-        .number = frame_type(frame, len),
     };
     struct qhca_fault_frame what = {
-        .ethernet = true, .qpn = KEY | s.number, .wire = !own,
-        .loop = own || group, .group = group,
+        .ethernet = true, .wire = !own, .loop = own || group, .group = group,
     };
     bool loop = what.loop;
     uint32_t n = (uint32_t)len;
+    struct qhca_headers headers;
     struct qhca_fault_hits h;
     uint64_t before = fs->seq;
 
+    qhca_headers_parse(frame, len, &headers);
+    s.number = headers.ethertype;
+    what.qpn = KEY | s.number;
     qhca_fault_ask(e, &s, &h);
     if (!qhca_active(e) || qhca_fault_has(&h, QHCA_FLT_DROP)) {
         return;
     }
     if (qhca_fault_has(&h, QHCA_FLT_CORRUPT)) {
-        frame = frame_spoil(e, frame, len, h.draw);
+        frame = frame_copy(e, frame, len);
+        qhca_headers_parse(frame, len, &headers);
+        frame_spoil(e, &headers, h.draw);
     }
     if (!qhca_fault_holds_back(e, &h, &what, frame, n)) {
         /* Queue it behind frames that are due, or if the wire is busy. */
@@ -105,8 +105,16 @@ void qhca_fault_frame_rx(struct qhca *e, struct qhca_eth_frame *f)
     if (!qhca_active(e) || !e->link || qhca_fault_has(&h, QHCA_FLT_DROP)) {
         return;                 /* as if it had never arrived */
     }
+    if (f->data == e->eth->cut) {
+        /* Merging, which may follow, cuts other packets there. */
+        qhca_eth_frame_parse(e, f, frame_copy(e, f->data, n), n);
+    }
     if (qhca_fault_has(&h, QHCA_FLT_CORRUPT)) {
-        qhca_eth_frame_parse(e, f, frame_spoil(e, f->data, n, h.draw), n);
+        if (f->data != fs->spoilt) {
+            qhca_eth_frame_parse(e, f, frame_copy(e, f->data, n), n);
+        }
+        frame_spoil(e, &f->h, h.draw);
+        qhca_eth_frame_parse(e, f, fs->spoilt, n);
     }
     if (!qhca_fault_holds_back(e, &h, &what, f->data, n)) {
         qhca_eth_arrived(e, f);

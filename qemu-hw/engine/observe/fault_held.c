@@ -98,7 +98,7 @@ static void fault_deliver(struct qhca *e, const struct qhca_fault_frame *fr,
 
 /*
  * Send or deliver @fr.  Its slot stays in use meanwhile, as more packets may be
- * held by it, but not its data: a reset frees those of all slots.
+ * held by it.  Its data does not, should something empty all slots then.
  */
 static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
 {
@@ -112,7 +112,7 @@ static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
         done = fault_send(e, fr, data);
     }
     if (!fr->used || fr->data) {
-        done = true;            /* reset, and perhaps in use again */
+        done = true;            /* emptied, and perhaps in use again */
     } else if (!done) {
         fr->data = data;
         return false;
@@ -134,6 +134,10 @@ void qhca_fault_flush(struct qhca *e)
     }
     fs->flushing = true;
     while (qhca_active(e) && (fr = qhca_fault_first_due(fs)) != NULL) {
+        if (qhca_call_spent(e)) {
+            qhca_kick(e);       /* the next run goes on */
+            break;
+        }
         if (!fault_let_pass(e, fr)) {
             break;
         }

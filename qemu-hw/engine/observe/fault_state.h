@@ -54,8 +54,9 @@ struct qhca_faults {
     uint32_t link_rule;         /* id of the rule that pulled it; 0: none */
     bool link_wire;             /* the link state without the rule */
     uint64_t link_until;        /* UINT64_MAX: until the rule is removed */
-    /* the next admin command, if it is late */
-    uint32_t command_rule;      /* id of the rule; 0: it is not */
+    /* the next admin command */
+    bool command_asked;         /* it is late, or was and is due */
+    uint32_t command_rule;      /* id of the rule that made it late */
     uint64_t command_until;     /* 0: it is due */
     /* held interrupts: a bit for each vector, and when they are sent */
     unsigned irqs;

@@ -78,7 +78,7 @@ static int event_of_case(void)
 
 	qv_ring(&dev, last.qp->qp_num, last.posted + 0x100000);
 	do {
-		if (poll(&p, 1, 60000) != 1)
+		if (poll(&p, 1, 60000 * qv_pace()) != 1)
 			qv_die("no event of the QP that was rung last", ETIMEDOUT);
 		if (ibv_get_async_event(dev.ctx, &ev))
 			qv_die("ibv_get_async_event", errno);

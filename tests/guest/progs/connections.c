@@ -201,7 +201,7 @@ static void check(struct connection *c)
 static void talk(void)
 {
 	unsigned i, k, sent = 0, received = 0;
-	long end = qv_now() + 60000;
+	long end = qv_now() + 60000 * qv_pace();
 	struct ibv_wc wc;
 
 	for (i = 0; !server && i < count; i++) {

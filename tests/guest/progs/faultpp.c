@@ -41,7 +41,7 @@ static struct qv_qp q;
 static struct ibv_mr *mr;
 static uint8_t *memory;	/* the second half is for what is received */
 static struct ibv_comp_channel *channel;
-static int len = 64, iters = 10, wait_ms = 60000, wrong;
+static int len = 64, iters = 10, wait_ms, wrong;
 static int fd = -1;	/* the connection to the peer */
 
 static const struct ibv_qp_cap cap = {
@@ -277,6 +277,7 @@ int main(int argc, char **argv)
 	bool first, active, events = false;
 	const char *odp = NULL;
 
+	wait_ms = 60000 * qv_pace();
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'o':
@@ -309,7 +310,7 @@ int main(int argc, char **argv)
 			events = true;
 			break;
 		case 'w':
-			wait_ms = atoi(optarg);
+			wait_ms = atoi(optarg) * qv_pace();
 			break;
 		case 'd':
 			odp = optarg;

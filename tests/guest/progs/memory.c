@@ -303,8 +303,8 @@ static void finish(struct traffic *t, pthread_t thread)
 /* At least @least changes, and until @end; taking too long is an error. */
 static bool go_on(long end, int n, int least)
 {
-	if (qv_now() > end + 30000)
-		qv_wrong("only %d changes in half a minute", n);
+	if (qv_now() > end + 30000 * qv_pace())
+		qv_wrong("only %d changes in half a minute and more", n);
 	return !qv_why[0] && (n < least || qv_now() < end);
 }
 

@@ -323,8 +323,7 @@ long qv_now(void)
 
 bool qv_gone;
 
-/* Time limits are for the default kernel: the factor for this one. */
-static int pace(void)
+int qv_pace(void)
 {
 	const char *factor = getenv("QHCA_PACE");
 
@@ -333,7 +332,7 @@ static int pace(void)
 
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
-	long end = qv_now() + (long)ms * pace();
+	long end = qv_now() + (long)ms * qv_pace();
 	bool late;
 
 	/*
@@ -385,7 +384,7 @@ int qv_async(struct qv_dev *d, int ms)
 	struct ibv_async_event ev;
 	int type;
 
-	if (poll(&p, 1, ms * pace()) != 1)
+	if (poll(&p, 1, ms * qv_pace()) != 1)
 		return -1;
 	if (ibv_get_async_event(d->ctx, &ev))
 		qv_die("ibv_get_async_event", errno);

@@ -75,6 +75,8 @@ int qv_send(struct qv_qp *q, enum ibv_wr_opcode op, uint64_t wr_id,
 	    struct ibv_sge *sge, int num_sge, uint64_t raddr, uint32_t rkey);
 int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num);
 /** Poll one completion; false when none came in @ms milliseconds. */
+/* Time limits are for the default kernel: the factor for this one. */
+int qv_pace(void);
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
 /* qv_wait() found that the device is gone: no more completions. */
 extern bool qv_gone;

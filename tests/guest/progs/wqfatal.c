@@ -122,7 +122,7 @@ int main(void)
 	make_receiver();
 	send_frames();
 	fd.fd = dev.ctx->async_fd;
-	while (poll(&fd, 1, 30000) == 1 &&
+	while (poll(&fd, 1, 30000 * qv_pace()) == 1 &&
 	       !ibv_get_async_event(dev.ctx, &e)) {
 		ibv_ack_async_event(&e);
 		if (e.event_type != IBV_EVENT_CQ_ERR)

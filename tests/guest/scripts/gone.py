@@ -12,7 +12,7 @@ import sys
 import time
 
 import rc
-from rc import LOCAL, OK, PD, REMOTE, SGE, e, main, memory, pair
+from rc import LOCAL, OK, PACE, PD, REMOTE, SGE, e, main, memory, pair
 from pyverbs.cq import CQEX, CompChannel, CqInitAttrEx, PollCqAttr
 from pyverbs.device import DM, AllocDmAttr
 from pyverbs.mr import DMMR
@@ -21,8 +21,6 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 DEVICE = os.path.realpath(f"/sys/class/infiniband/{os.environ['IBDEV']}/device")
 PCI = os.path.basename(DEVICE)
 GONE = (errno.EIO, errno.ENODEV)
-# Time limits are for the default kernel: the factor for this one.
-PACE = int(os.environ.get("QHCA_PACE", "1"))
 
 
 def store(path, text):
