@@ -7,7 +7,7 @@ from test_net_queues import transfer
 from test_stops import debugger, stopped
 
 IPV4 = {"at": "frame", "number": 0x0800}
-# A type for experiments, which nobody else uses.
+# A type for local experiments; the adapters use the other one.
 TYPE = 0x88B6
 LISTEN = """
 import os, socket
