@@ -184,15 +184,9 @@ void qhca_objects_remove(struct qhca *e)
     }
 }
 
-/*
- * Process the next number; returns the cost, or 0 if there is none.  The last
- * one of each kind is the first: its memory is mostly the highest, and a C
- * library can return it part by part, not all of it with the last object.
- */
+/* Process the next number; returns the cost, or 0 if there is none. */
 static unsigned remains_step(struct qhca_remains *r)
 {
-    uint32_t num;
-
     while (r->kind < KINDS && r->num >= kind_end(r->of, r->kind)) {
         r->kind++;
         r->num = 0;
@@ -200,8 +194,7 @@ static unsigned remains_step(struct qhca_remains *r)
     if (r->kind == KINDS) {
         return 0;
     }
-    num = kind_end(r->of, r->kind) - 1 - r->num++;
-    return kinds[r->kind].discard(r->of, num) ?
+    return kinds[r->kind].discard(r->of, r->num++) ?
            kinds[r->kind].weight * OBJECT_COST : NONE_COST;
 }
 
