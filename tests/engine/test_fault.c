@@ -1088,6 +1088,29 @@ static void late_commands(void **state)
     peer_drop(p);
 }
 
+/* The adapter, or its link, fails at a command. */
+static void failing_commands(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t n = answered(p);
+
+    (void)state;
+    rule_add(p->e, RULE(LINK_DOWN, .fields = QHCA_FLT_AT | QHCA_FLT_COUNT,
+             .at = QHCA_FLT_AT_COMMAND, .count = 1));
+    post_nop(p);
+    world_run(&p->w, 1000);
+    assert_int_equal(answered(p), n + 1);
+    assert_false(p->e->link);
+    rule_add(p->e, RULE(FATAL, .fields = QHCA_FLT_AT,
+             .at = QHCA_FLT_AT_COMMAND, .nth = 2));
+    post_nop(p);
+    post_nop(p);
+    world_run(&p->w, 1000);
+    assert_int_equal(answered(p), n + 2);
+    assert_false(qhca_active(p->e));
+    peer_drop(p);
+}
+
 /* Names of opcodes mean those of all transports, groups those they name. */
 static void opcodes(void **state)
 {
@@ -1154,6 +1177,7 @@ int main(void)
         cmocka_unit_test(no_ack),
         cmocka_unit_test(refused),
         cmocka_unit_test(late_commands),
+        cmocka_unit_test(failing_commands),
         cmocka_unit_test(packets_in),
         cmocka_unit_test(order_in),
         cmocka_unit_test(which),

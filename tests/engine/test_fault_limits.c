@@ -46,6 +46,37 @@ static void no_room(void **state)
     peer_free(p);
 }
 
+/* Those held pass as long as a call may cost; then the next run goes on. */
+static void costly_call(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    char got[4];
+    unsigned i;
+
+    (void)state;
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_DIRECTION | QHCA_FLT_NS,
+                        .direction = QHCA_FLT_IN, .ns = 1000000000));
+    for (i = 0; i < 100; i++) {
+        peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn + i,
+                .va = PEER_IOVA + 4 * i, .rkey = p->mr.key, .dmalen = 4,
+                .data = "abcd", .len = 4);
+    }
+    assert_int_equal(qhca_fault_held(p->e), 100);
+    qhca_call_begins(p->e);
+    qhca_cost(p->e, QHCA_CALL_COST - 10);   /* what else the call has done */
+    qhca_fault_remove(p->e, 0);
+    assert_in_range(qhca_fault_held(p->e), 89, 99);
+    assert_in_range(p->e->cost - p->e->call_begin, QHCA_CALL_COST,
+                    QHCA_CALL_COST + 10);
+    world_run(&p->w, 1000);
+    assert_int_equal(qhca_fault_held(p->e), 0);
+    for (i = 0; i < 100; i++) {
+        gbuf_read(&p->mr.buf, 4 * i, got, 4);
+        assert_memory_equal(got, "abcd", 4);
+    }
+    peer_free(p);
+}
+
 /* Copies of a packet to itself wait until there is room for them. */
 static void many_copies(void **state)
 {
@@ -208,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_room),
+        cmocka_unit_test(costly_call),
         cmocka_unit_test(many_copies),
         cmocka_unit_test(many_streams),
         cmocka_unit_test(by_sender),

@@ -30,31 +30,17 @@ static void frame_spoil(struct qhca *e, const struct qhca_headers *h,
     }
 }
 
-void qhca_fault_frame_loop(struct qhca *e, const uint8_t *frame, size_t len,
-                           bool group)
-{
-    if (group) {
-        qhca_raw_loop_group(e, frame, len);
-    } else {
-        qhca_eth_loop(e, frame, len);
-    }
-}
-
 void qhca_fault_frame_tx(struct qhca *e, const uint8_t *frame, size_t len,
                          bool own, bool group)
 {
-    struct qhca_faults *fs = e->faults;
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_FRAME, .direction = QHCA_FLT_OUT,
     };
     struct qhca_fault_frame what = {
         .ethernet = true, .wire = !own, .loop = own || group, .group = group,
     };
-    bool loop = what.loop;
-    uint32_t n = (uint32_t)len;
     struct qhca_headers headers;
     struct qhca_fault_hits h;
-    uint64_t before = fs->seq;
 
     qhca_headers_parse(frame, len, &headers);
     s.number = headers.ethertype;
@@ -68,23 +54,7 @@ void qhca_fault_frame_tx(struct qhca *e, const uint8_t *frame, size_t len,
         qhca_headers_parse(frame, len, &headers);
         frame_spoil(e, &headers, h.draw);
     }
-    if (!qhca_fault_holds_back(e, &h, &what, frame, n)) {
-        /* Queue it behind frames that are due, or if the wire is busy. */
-        if (!own && (qhca_fault_first_due(fs) || !qhca_tx(e, frame, len))) {
-            what.loop = false;
-            what.deadline = 0;
-            qhca_fault_keep(e, &what, frame, n);
-            what.loop = loop;
-        }
-        qhca_fault_copies(e, &h, &what, frame, n);
-        if (loop) {
-            qhca_fault_frame_loop(e, frame, len, group);
-        }
-    } else {
-        qhca_fault_copies(e, &h, &what, frame, n);
-    }
-    qhca_fault_passed(e, what.qpn, false, before);
-    qhca_fault_flush(e);
+    qhca_fault_send(e, &h, &what, frame, (uint32_t)len);
 }
 
 void qhca_fault_frame_rx(struct qhca *e, struct qhca_eth_frame *f)
@@ -119,7 +89,5 @@ void qhca_fault_frame_rx(struct qhca *e, struct qhca_eth_frame *f)
     if (!qhca_fault_holds_back(e, &h, &what, f->data, n)) {
         qhca_eth_arrived(e, f);
     }
-    qhca_fault_copies(e, &h, &what, f->data, n);
-    qhca_fault_passed(e, what.qpn, true, before);
-    qhca_fault_flush(e);
+    qhca_fault_behind(e, &h, &what, f->data, n, before);
 }

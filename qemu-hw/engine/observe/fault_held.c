@@ -8,8 +8,9 @@
 #include "observe/fault_state.h"
 #include "adapter/adapter.h"
 
-void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
-                     const uint8_t *data, uint32_t len)
+/* Hold a copy of a packet, described by @what; without room it is lost. */
+static void fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
+                       const uint8_t *data, uint32_t len)
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
@@ -32,7 +33,8 @@ void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
     fs->frames++;
 }
 
-struct qhca_fault_frame *qhca_fault_first_due(struct qhca_faults *fs)
+/* The first packet that is due, or NULL. */
+static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs)
 {
     struct qhca_fault_frame *fr, *best = NULL;
     unsigned i, seen = 0;
@@ -50,78 +52,77 @@ struct qhca_fault_frame *qhca_fault_first_due(struct qhca_faults *fs)
     return best;
 }
 
-/* Send @data of @fr to the wire and to ourselves; false: not now. */
-static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr,
-                       const uint8_t *data)
+/* Receive a frame that we have sent, to a group or to ourselves. */
+static void fault_frame_loop(struct qhca *e, const struct qhca_fault_frame *fr,
+                             const uint8_t *data, uint32_t len)
+{
+    if (fr->group) {
+        qhca_raw_loop_group(e, data, len);
+    } else {
+        qhca_eth_loop(e, data, len);
+    }
+}
+
+/* Send @fr to the wire and to ourselves; false: not now. */
+static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr)
 {
     uint8_t *slot;
 
     if (fr->wire) {
-        if (!qhca_tx(e, data, fr->len)) {
+        if (!qhca_tx(e, fr->data, fr->len)) {
             return false;
         }
         fr->wire = false;
     }
     if (fr->loop && fr->ethernet) {
-        qhca_fault_frame_loop(e, data, fr->len, fr->group);
+        fault_frame_loop(e, fr, fr->data, fr->len);
     } else if (fr->loop) {
         slot = qhca_loop_slot(e);
         if (!slot) {
             qhca_kick(e);
             return false;
         }
-        memcpy(slot, data, fr->len);
+        memcpy(slot, fr->data, fr->len);
         qhca_loop_commit(e, fr->len);
     }
     return true;
 }
 
-static void fault_deliver(struct qhca *e, const struct qhca_fault_frame *fr,
-                          const uint8_t *data)
+static void fault_deliver(struct qhca *e, const struct qhca_fault_frame *fr)
 {
     bool was = e->xd->looping;
     struct qhca_eth_frame f;
     struct qhca_rx rx;
 
     if (fr->ethernet) {
-        qhca_eth_frame_parse(e, &f, data, fr->len);
+        qhca_eth_frame_parse(e, &f, fr->data, fr->len);
         qhca_eth_arrived(e, &f);
         return;
     }
     e->xd->looping = fr->looping;
     /* The address may have been removed in the meantime. */
-    if (qhca_parse(e, data, fr->len, &rx) == QHCA_PARSE_OK) {
+    if (qhca_parse(e, fr->data, fr->len, &rx) == QHCA_PARSE_OK) {
         qhca_rx_deliver(e, &rx);
     }
     e->xd->looping = was;
 }
 
 /*
- * Send or deliver @fr.  Its slot stays in use meanwhile, as more packets may be
- * held by it.  Its data does not, should something empty all slots then.
+ * Send or deliver @fr; false: not now.  Its slot stays in use meanwhile, as more
+ * packets may be held by it; a reset empties it only after the call.
  */
 static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
 {
-    uint8_t *data = fr->data;
-    bool done = true;
-
-    fr->data = NULL;
     if (fr->in) {
-        fault_deliver(e, fr, data);
-    } else {
-        done = fault_send(e, fr, data);
-    }
-    if (!fr->used || fr->data) {
-        done = true;            /* emptied, and perhaps in use again */
-    } else if (!done) {
-        fr->data = data;
+        fault_deliver(e, fr);
+    } else if (!fault_send(e, fr)) {
         return false;
-    } else {
-        fr->used = false;
-        e->faults->frames--;
     }
-    free(data);
-    return done;
+    free(fr->data);
+    fr->data = NULL;
+    fr->used = false;
+    e->faults->frames--;
+    return true;
 }
 
 void qhca_fault_flush(struct qhca *e)
@@ -133,7 +134,7 @@ void qhca_fault_flush(struct qhca *e)
         return;
     }
     fs->flushing = true;
-    while (qhca_active(e) && (fr = qhca_fault_first_due(fs)) != NULL) {
+    while (qhca_active(e) && (fr = fault_first_due(fs)) != NULL) {
         if (qhca_call_spent(e)) {
             qhca_kick(e);       /* the next run goes on */
             break;
@@ -148,7 +149,9 @@ void qhca_fault_flush(struct qhca *e)
     }
 }
 
-void qhca_fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
+/* @what has passed: update those held @before that it had to overtake. */
+static void fault_passed(struct qhca *e, const struct qhca_fault_frame *what,
+                         uint64_t before)
 {
     struct qhca_faults *fs = e->faults;
     unsigned i, seen = 0;
@@ -160,7 +163,7 @@ void qhca_fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
             continue;
         }
         seen++;
-        if (fr->after && fr->in == in && fr->qpn == qpn &&
+        if (fr->after && fr->in == what->in && fr->qpn == what->qpn &&
             fr->seq < before && !--fr->after) {
             fr->deadline = 0;
             fr->seq = fs->seq++;    /* behind what overtook it */
@@ -273,13 +276,14 @@ bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
     what->rule = h->rule[late ? QHCA_FLT_DELAY : QHCA_FLT_REORDER];
     what->after = late ? 0 : h->after;
     what->deadline = ns ? qhca_now(e) + ns : UINT64_MAX;
-    qhca_fault_keep(e, what, data, len);
+    fault_keep(e, what, data, len);
     return true;
 }
 
-void qhca_fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
-                       struct qhca_fault_frame *what, const uint8_t *data,
-                       uint32_t len)
+/* The extra copies, which follow at once. */
+static void fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
+                         struct qhca_fault_frame *what, const uint8_t *data,
+                         uint32_t len)
 {
     uint32_t i;
 
@@ -287,6 +291,41 @@ void qhca_fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
         what->rule = h->rule[QHCA_FLT_DUPLICATE];
         what->after = 0;
         what->deadline = 0;
-        qhca_fault_keep(e, what, data, len);
+        fault_keep(e, what, data, len);
     }
+}
+
+void qhca_fault_behind(struct qhca *e, const struct qhca_fault_hits *h,
+                       struct qhca_fault_frame *what, const uint8_t *data,
+                       uint32_t len, uint64_t before)
+{
+    fault_copies(e, h, what, data, len);
+    fault_passed(e, what, before);
+    qhca_fault_flush(e);
+}
+
+void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
+                     struct qhca_fault_frame *what, const uint8_t *data,
+                     uint32_t len)
+{
+    struct qhca_faults *fs = e->faults;
+    uint64_t before = fs->seq;
+    bool held = qhca_fault_holds_back(e, h, what, data, len);
+    bool loop = what->loop;
+
+    if (!held && what->wire &&
+        (fault_first_due(fs) || !qhca_tx(e, data, len))) {
+        /* behind packets that are due, or until the wire is free */
+        what->loop = false;
+        fault_keep(e, what, data, len);
+        what->loop = loop;
+    }
+    fault_copies(e, h, what, data, len);
+    if (!held && loop && what->ethernet) {
+        fault_frame_loop(e, what, data, len);
+    } else if (!held && loop) {
+        qhca_loop_commit(e, len);
+    }
+    fault_passed(e, what, before);
+    qhca_fault_flush(e);
 }

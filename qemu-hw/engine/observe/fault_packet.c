@@ -56,7 +56,6 @@ static void spoil_out(struct qhca_frame *f, const struct qhca_fault_hits *h,
 void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
                    uint32_t ext, uint32_t payload, uint32_t len)
 {
-    struct qhca_faults *fs = e->faults;
     struct qhca_op_info info = qhca_op_info(f->bth[0]);
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_PACKET, .direction = QHCA_FLT_OUT, .number = num,
@@ -69,7 +68,6 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
         .qpn = num, .wire = f->wire, .loop = f->loop,
     };
     struct qhca_fault_hits h;
-    uint64_t before = fs->seq;
 
     fault_relative(e, &s, info.flags & QHCA_OPF_RESP);
     qhca_fault_ask(e, &s, &h);
@@ -77,24 +75,7 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
         return;
     }
     spoil_out(f, &h, ext, payload, len);
-    if (!qhca_fault_holds_back(e, &h, &what, f->data, len)) {
-        /* Queue it behind packets that are due, or if the wire is busy. */
-        if (f->wire &&
-            (qhca_fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
-            what.loop = false;
-            what.deadline = 0;
-            qhca_fault_keep(e, &what, f->data, len);
-            what.loop = f->loop;
-        }
-        qhca_fault_copies(e, &h, &what, f->data, len);
-        if (f->loop) {
-            qhca_loop_commit(e, len);
-        }
-    } else {
-        qhca_fault_copies(e, &h, &what, f->data, len);
-    }
-    qhca_fault_passed(e, num, false, before);
-    qhca_fault_flush(e);
+    qhca_fault_send(e, &h, &what, f->data, len);
 }
 
 /* ---- received packets ---- */
@@ -129,7 +110,6 @@ static uint32_t fault_sender(struct qhca *e, const struct qhca_rx *rx)
 
 void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
 {
-    struct qhca_faults *fs = e->faults;
     struct qhca_rx rx = *rxp;
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_PACKET, .direction = QHCA_FLT_IN,
@@ -141,7 +121,7 @@ void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
         .qpn = rx.qpn, .in = true, .looping = e->xd->looping,
     };
     struct qhca_fault_hits h;
-    uint64_t before = fs->seq;
+    uint64_t before = e->faults->seq;
 
     fault_relative(e, &s, rx.flags & QHCA_OPF_RESP);
     qhca_fault_ask(e, &s, &h);
@@ -160,7 +140,5 @@ void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
     if (!qhca_fault_holds_back(e, &h, &what, rx.eth, rx.frame_len)) {
         qhca_rx_deliver(e, &rx);
     }
-    qhca_fault_copies(e, &h, &what, rx.eth, rx.frame_len);
-    qhca_fault_passed(e, what.qpn, true, before);
-    qhca_fault_flush(e);
+    qhca_fault_behind(e, &h, &what, rx.eth, rx.frame_len, before);
 }

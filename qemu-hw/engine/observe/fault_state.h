@@ -105,21 +105,24 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
 void qhca_fault_sites(struct qhca *e);
 
 /* ---- fault_held.c: held packets ---- */
-/* Hold a copy of a packet, described by @what; without room it is lost. */
-void qhca_fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
-                     const uint8_t *data, uint32_t len);
-/* Hold back a packet if the faults @h delay or reorder it. */
+/* Hold back a packet, described by @what, if the faults @h want that. */
 bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
                            struct qhca_fault_frame *what, const uint8_t *data,
                            uint32_t len);
-/* The extra copies, which follow at once. */
-void qhca_fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
+/*
+ * What follows a packet that has passed or is held back: its copies, and those
+ * held with a seq less than @before that it had to overtake.
+ */
+void qhca_fault_behind(struct qhca *e, const struct qhca_fault_hits *h,
                        struct qhca_fault_frame *what, const uint8_t *data,
-                       uint32_t len);
-/* A packet of the QP has passed: update those it had to overtake. */
-void qhca_fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before);
-/* The first packet that is due, or NULL. */
-struct qhca_fault_frame *qhca_fault_first_due(struct qhca_faults *fs);
+                       uint32_t len, uint64_t before);
+/*
+ * Send a packet, or hold it back, and what follows it.  A RoCE packet to
+ * ourselves lies in the next loop slot.
+ */
+void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
+                     struct qhca_fault_frame *what, const uint8_t *data,
+                     uint32_t len);
 /* Release the packets that @rule (0: any) holds. */
 void qhca_fault_release(struct qhca *e, uint32_t rule);
 /* Drop all held packets. */
@@ -128,11 +131,6 @@ void qhca_fault_drop_frames(struct qhca *e);
 uint64_t qhca_fault_frames_deadline(const struct qhca *e);
 /* Mark the packets whose deadline has passed as due. */
 void qhca_fault_frames_due(struct qhca *e, uint64_t now);
-
-/* ---- fault_frame.c ---- */
-/* Receive a frame that we have sent, to a @group or to ourselves. */
-void qhca_fault_frame_loop(struct qhca *e, const uint8_t *frame, size_t len,
-                           bool group);
 
 /* ---- see struct qhca_hooks ---- */
 bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
