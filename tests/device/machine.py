@@ -153,14 +153,14 @@ class Machine:
 
     def sleeps(self) -> bool:
         """
-        Does QEMU wait for something to happen?  It is seen sleeping after 20 ms
+        Does QEMU wait for something to happen?  It is seen sleeping after 100 ms
         of which it used less than 1 %: a polling loop is running or runnable, even on
         a busy host.
         """
         before = self.cpu_time()
-        time.sleep(0.02)
+        time.sleep(0.1)
         stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        return self.cpu_time() - before < 200_000 and stat.rpartition(")")[2][1] == "S"
+        return self.cpu_time() - before < 1_000_000 and stat.rpartition(")")[2][1] == "S"
 
     # ---- qtest ----
 

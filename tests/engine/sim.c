@@ -581,7 +581,27 @@ struct totals {
     uint64_t runs, frames, messages, bytes, virtual_ns;
     uint64_t attacks, attacked, cuts;   /* by a hostile peer */
     uint64_t same_cqes, same_bytes;     /* compared */
+    double seconds;
 };
+
+static void totals_add(struct totals *sum, const struct totals *t)
+{
+    sum->records += t->records;
+    sum->named += t->named;
+    sum->revoked += t->revoked;
+    sum->deaths += t->deaths;
+    sum->runs += t->runs;
+    sum->frames += t->frames;
+    sum->messages += t->messages;
+    sum->bytes += t->bytes;
+    sum->virtual_ns += t->virtual_ns;
+    sum->attacks += t->attacks;
+    sum->attacked += t->attacked;
+    sum->cuts += t->cuts;
+    sum->same_cqes += t->same_cqes;
+    sum->same_bytes += t->same_bytes;
+    sum->seconds += t->seconds;
+}
 
 /* Count what has passed by memory links. */
 static void count_records(const struct qhca *e, struct totals *t)
@@ -760,21 +780,14 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     free(s->peer);
 }
 
-/*
- * Run a seed; if runs are compared, twice: over the wire, then with memory
- * links.
- */
-static void run_seed(const struct sim_workload *wl, uint64_t seed,
-                     FILE *log, bool trace, const char *pcap,
-                     struct totals *t)
+/* Run a seed twice: over the wire, then with memory links. */
+static void compare_seed(const struct sim_workload *wl, uint64_t seed,
+                         FILE *log, bool trace, const char *pcap,
+                         struct totals *t)
 {
     struct outcome wire = { 0 }, linked = { 0 };
     uint64_t records = t->records;
 
-    if (!compares) {
-        run_one(wl, seed, log, trace, pcap, t, NULL);
-        return;
-    }
     memlinks = LINKS_NEVER;
     run_one(wl, seed, log, trace, NULL, t, &wire);
     CHECK(t->records == records, "memory links that should not exist");
@@ -791,8 +804,6 @@ static void run_seed(const struct sim_workload *wl, uint64_t seed,
     outcome_free(&linked);
 }
 
-/* ---- command line ---- */
-
 static double now_s(void)
 {
     struct timespec t;
@@ -800,6 +811,22 @@ static double now_s(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
+
+static void run_seed(const struct sim_workload *wl, uint64_t seed,
+                     FILE *log, bool trace, const char *pcap,
+                     struct totals *t)
+{
+    double start = now_s();
+
+    if (compares) {
+        compare_seed(wl, seed, log, trace, pcap, t);
+    } else {
+        run_one(wl, seed, log, trace, pcap, t, NULL);
+    }
+    t->seconds += now_s() - start;
+}
+
+/* ---- command line ---- */
 
 static const struct sim_workload *find_workload(const char *name)
 {
@@ -880,18 +907,16 @@ static void run_file(const char *path, struct totals *t)
     fclose(f);
 }
 
-static void report(const char *what, const struct totals *t, double t0)
+static void report(const char *what, const struct totals *t)
 {
-    double s = now_s() - t0;
-
     printf("%-10s %6" PRIu64 " runs, %9" PRIu64 " frames, %8" PRIu64
            " records (%" PRIu64 " named, %" PRIu64 " revoked, %" PRIu64
            " links lost), %8" PRIu64
            " messages, %7.1f MiB, %8.3f s virtual, %6.1f s, %.0f frames/s\n",
            what, t->runs, t->frames, t->records, t->named, t->revoked,
            t->deaths, t->messages,
-           (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
-           s > 0 ? (double)t->frames / s : 0);
+           (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9,
+           t->seconds, t->seconds > 0 ? (double)t->frames / t->seconds : 0);
     if (t->attacked) {
         printf("%-10s %" PRIu64 " runs with a hostile peer: %" PRIu64
                " records of it, cut off %" PRIu64 " times\n", what,
@@ -907,6 +932,35 @@ static void report(const char *what, const struct totals *t, double t0)
               "payload was sent, so nothing was compared");
     }
     fflush(stdout);
+}
+
+/* Workloads in turn, for each seed from @from on, until @limit seconds end. */
+static void run_timed(const char *workload, uint64_t from, double limit,
+                      FILE *log, bool trace)
+{
+    double end = now_s() + limit;
+    const struct sim_workload *w;
+    struct totals of[64], all;
+    uint64_t seed;
+    size_t i;
+
+    memset(of, 0, sizeof(of));
+    memset(&all, 0, sizeof(all));
+    for (seed = from; now_s() < end; seed++) {
+        for (w = sim_workloads, i = 0; w->name; w++, i++) {
+            CHECK(i < sizeof(of) / sizeof(of[0]), "too many workloads");
+            if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
+                run_seed(w, seed, log, trace, NULL, &of[i]);
+            }
+        }
+    }
+    for (w = sim_workloads, i = 0; w->name; w++, i++) {
+        if (of[i].runs) {
+            report(w->name, &of[i]);
+            totals_add(&all, &of[i]);
+        }
+    }
+    report("all", &all);
 }
 
 /* The sanitizers have a better one; this is for builds without. */
@@ -935,7 +989,7 @@ int main(int argc, char **argv)
     struct totals all;
     FILE *log = NULL;
     bool trace = false, given = false;
-    double limit = 0, start = now_s();
+    double limit = 0;
     uint64_t seed;
     int c;
 
@@ -1024,22 +1078,14 @@ int main(int argc, char **argv)
             hostility = HOSTILE_NEVER;  /* as when these seeds were found */
         }
         run_file(file, &all);
-        report("seeds file", &all, start);
+        report("seeds file", &all);
         return 0;
     }
     if (limit > 0) {
-        /* all workloads in turn, for each seed */
         from = given ? from : (uint64_t)time(NULL) * 1000000;
         printf("seeds from %" PRIu64 "\n", from);
         fflush(stdout);
-        for (seed = from; now_s() - start < limit; seed++) {
-            for (w = sim_workloads; w->name; w++) {
-                if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
-                    run_seed(w, seed, log, trace, NULL, &all);
-                }
-            }
-        }
-        report("all", &all, start);
+        run_timed(workload, from, limit, log, trace);
         return 0;
     }
     if (strcmp(workload, "all")) {
@@ -1047,7 +1093,6 @@ int main(int argc, char **argv)
     }
     for (w = sim_workloads; w->name; w++) {
         struct totals t;
-        double t0 = now_s();
 
         if (strcmp(workload, "all") && strcmp(workload, w->name)) {
             continue;
@@ -1056,7 +1101,7 @@ int main(int argc, char **argv)
         for (seed = from; seed <= to; seed++) {
             run_seed(w, seed, log, trace, pcap, &t);
         }
-        report(w->name, &t, t0);
+        report(w->name, &t);
     }
     return 0;
 }

@@ -185,3 +185,14 @@ def test_page_that_cannot_be_mapped(pair, modules):
         assert "prefetched: done" in run_script(pair.a, "nomap", "prefetched").out
     finally:
         pair.a.run("rmmod fail_map")
+
+
+def test_page_fault_that_cannot_be_served(pair, modules):
+    """The device asks once for each request that fails, not without end."""
+    before = pair.a.ethtool_stat("page_faults")
+    pair.a.run(f"insmod {modules('fail_map')} comm=kworker/u")
+    try:
+        assert "faulted: done" in run_script(pair.a, "nomap", "faulted").out
+    finally:
+        pair.a.run("rmmod fail_map")
+    assert 3 <= pair.a.ethtool_stat("page_faults") - before <= 6

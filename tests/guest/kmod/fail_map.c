@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes a DMA mapping fail: the nth one of the process named comm after nth was
- * set.
+ * Makes a DMA mapping fail: the nth one after nth was set, or each, of
+ * processes whose names begin with comm.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kprobes.h>
@@ -21,11 +21,13 @@ module_param(comm, charp, 0444);
 MODULE_PARM_DESC(comm, "whose mappings");
 static int nth;
 module_param(nth, int, 0644);
-MODULE_PARM_DESC(nth, "which one fails; 0: none, also after it has failed");
+MODULE_PARM_DESC(nth, "which one fails; 0: none, also after it has failed; -1: each");
 
 static int map_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	if (strcmp(current->comm, comm) || nth <= 0 || --nth)
+	if (strncmp(current->comm, comm, strlen(comm)) || !nth)
+		return 0;
+	if (nth > 0 && --nth)
 		return 0;
 	regs_set_return_value(regs, DMA_MAPPING_ERROR);
 	return 0;

@@ -9,8 +9,8 @@ import errno
 import mmap
 import sys
 
-import rc
-from rc import LOCAL, OK, REMOTE, SGE, e, main, memory, pair, refused
+from rc import LOCAL, OK, REMOTE, SGE, context, e, keep, main, memory, pair, refused
+from pyverbs.pd import PD
 
 PAGE = mmap.PAGESIZE
 PAGES = 16
@@ -56,11 +56,33 @@ def prefetched():
     assert armed() == 0, armed()
     # Other memory uses the freed pages.
     m.madvise(mmap.MADV_DONTNEED)
-    rc.keep([anonymous("taken") for _ in range(8)])
+    keep([anonymous("taken") for _ in range(8)])
     fill(m, "new")
     assert a.write(SGE(address, PAGES * PAGE, odp.lkey), far.buf, far.rkey) == OK
     for i in range(PAGES):
         assert far.read(PAGE, i * PAGE) == page("new", i), (i, far.read(8, i * PAGE))
+
+
+def faulted():
+    """The device asks for such pages: an error, here and for a peer; later they can be had."""
+    ctx = context()
+    pd = keep(PD(ctx))
+    m = anonymous("old")
+    address = ctypes.addressof(ctypes.c_char.from_buffer(m))
+    odp = memory(pd, PAGES * PAGE, REMOTE | e.IBV_ACCESS_ON_DEMAND, address=address)
+    far = memory(pd, PAGES * PAGE, REMOTE)
+    fail(-1)
+    a, _ = pair(ctx, pd)
+    status = a.write(SGE(address, PAGE, odp.lkey), far.buf, far.rkey)
+    assert status == e.IBV_WC_LOC_PROT_ERR, status
+    a, _ = pair(ctx, pd)
+    status = a.write(SGE(far.buf, PAGE, far.lkey), address, odp.rkey)
+    assert status == e.IBV_WC_REM_ACCESS_ERR, status
+    fail(0)
+    a, _ = pair(ctx, pd)
+    assert a.write(SGE(address, PAGES * PAGE, odp.lkey), far.buf, far.rkey) == OK
+    for i in range(PAGES):
+        assert far.read(PAGE, i * PAGE) == page("old", i), (i, far.read(8, i * PAGE))
 
 
 if __name__ == "__main__":
