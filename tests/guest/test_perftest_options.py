@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perftest's options, one by one: between two qhca guests, and between qhca and Soft-RoCE in both
-roles. Whatever works between two Soft-RoCE devices works between qhca and both."""
+"""perftest's options, one by one and in pairs: between two qhca guests, over a memory link and over
+the wire, and between qhca and Soft-RoCE in both roles. Whatever works between two Soft-RoCE devices
+works between qhca and both."""
 
+import perftest_pairs
 import pytest
 
 from qhca_lab.errors import CommandTimeout
 
-LONG = pytest.mark.long("180 runs of perftest; test_pingpong and test_interop have the usual ones")
+LONG = pytest.mark.long("400 runs of perftest; test_pingpong and test_interop have the usual ones")
 
 # One per option that changes what is sent or how it is waited for.
 OPTIONS = [
@@ -43,6 +45,7 @@ OPTIONS = [
     *(f"{p} -b -s 5000 -n 100" for p in ("ib_send_bw", "ib_write_bw", "ib_read_bw")),
     *(f"ib_write_bw -m {mtu} -s 20000 -n 20" for mtu in (256, 1024)),
     "ib_write_bw -D 1 -s 4096",
+    *perftest_pairs.lines(),
 ]
 
 # What fails between two guests with Soft-RoCE, and its message.
@@ -89,6 +92,12 @@ def measure(lab, server, client, options):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_qhca(pair, options):
     measure(pair, "b", "a", options)
+
+
+@LONG
+@pytest.mark.parametrize("options", OPTIONS)
+def test_qhca_over_the_wire(wire_pair, options):
+    measure(wire_pair, "b", "a", options)
 
 
 @LONG

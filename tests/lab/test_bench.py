@@ -100,6 +100,19 @@ def test_earlier_figures(tmp_path):
     assert net.against_row(now, None).split() == ["tcp_mmap", "-"]
 
 
+def test_earlier_qhca():
+    entry = net.entry_of("TCP, 1 stream", {"qhca": [figures(600)], "virtio": [figures(150)],
+                                           "before": [figures(150)]}, {})
+    assert net.before_row(entry).split()[3:8] == ["600", "150", "MiB/s", "4.00", "x"]
+    told = [net.aim_row("TCP", *aim) for aim in net.aims(entry, "9add8dd1")]
+    assert [text.split(":")[1] for text in told] == [" reached", " MISSED"]
+    assert "4.00 x virtio-net, aim 3 x" in told[0] and "4.00 x 9add8dd1, aim 5 x" in told[1]
+    # there are no goals beside another revision
+    assert len(net.aims(entry, "1234567")) == 1
+    entry = net.entry_of("ncdevmem", {"qhca": [figures(50)], "virtio": [], "before": []}, {})
+    assert net.before_row(entry).split() == ["ncdevmem", "-"] and net.aims(entry, "9add8dd1") == []
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"results": []}'])
 def test_file_without_earlier_figures(tmp_path, text):
     file = tmp_path / "bench.json"

@@ -191,10 +191,10 @@ def compare(args, cases: list[tuple]) -> int:
     print(f"\n{summary(rows)}")
     if facts:
         print(f"guests run under {facts['accel']}, link {facts['link']}{given(args.property)}; "
-              "the host itself: " + ", ".join(f"{key} {value:,.0f}" for key, value in facts["host"].items()))
+              "the host itself: "
+              + ", ".join(f"{key} {value:,.0f}" for key, value in facts["host"].items()))
     if before:
-        software = ", with its driver and provider" if before.software else ""
-        print(f"before: {args.against}{software}")
+        print(f"before: {args.against}{before.note}")
     target = BUILD / "bench-aims.json"
     target.write_text(json.dumps({
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "against": args.against,

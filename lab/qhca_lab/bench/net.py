@@ -2,9 +2,10 @@
 """TCP over the net device of qhca and over virtio-net, alternately.
 
 Two labs, each with its own wire of the same kind: two guests with qhca, two with
-virtio-net. While one is measured, the other is stopped. The result has the speed and
-the CPU time per GiB: of both guests by their own accounts, and of both QEMUs by the
-host's, which includes device, wire and the emulation of the guests' CPUs.
+virtio-net; with --against REV a third, with the qhca of that revision. While one is
+measured, the others are stopped. The result has the speed and the CPU time per GiB: of
+both guests by their own accounts, and of both QEMUs by the host's, which includes
+device, wire and the emulation of the guests' CPUs.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from ..errors import CommandFailed, LabError
 from ..guest import Guest
 from ..lab import Lab, Options
 from ..selftests import place, two_ends
-from . import results
+from . import results, revisions
 from .perftest import NAME, given, nics, say
 
 GIB = 1 << 30
 MIB = 1 << 20
 # The kind of adapter in each lab, by its name in the table.
 ADAPTERS = {"qhca": "qhca", "virtio": "rxe"}
+# How many times faster qhca should be: than virtio-net on the same wire, and than the device,
+# driver and provider of revisions.BASE.
+VIRTIO_AIM = 3.0
+BASE_AIM = 5.0
 # Time limit of one run in seconds, for a slow host.
 PATIENCE = 300
 
@@ -197,9 +202,26 @@ def entry_of(case: str, samples: dict[str, list[dict]], errors: dict[str, str]) 
     for adapter, got in samples.items():
         entry[adapter] = {key: statistics.median(s[key] for s in got)
                           for key in ("speed", "guest", "qemu", "loop")} if got else None
-    if all(entry[adapter] for adapter in ADAPTERS):
-        entry["ratio"] = entry["qhca"]["speed"] / entry["virtio"]["speed"]
+    for other, ratio in (("virtio", "ratio"), ("before", "gain")):
+        if entry["qhca"] and entry.get(other):
+            entry[ratio] = entry["qhca"]["speed"] / entry[other]["speed"]
     return entry
+
+
+def aims(entry: dict, revision: str) -> list[tuple[str, float, float]]:
+    """What ENTRY was compared with, how many times faster it is, and should be; REVISION:
+    that of --against, or ""."""
+    found = []
+    if "ratio" in entry:
+        found.append(("virtio-net", entry["ratio"], VIRTIO_AIM))
+    if "gain" in entry and revision.startswith(revisions.BASE):
+        found.append((revision, entry["gain"], BASE_AIM))
+    return found
+
+
+def aim_row(case: str, other: str, times: float, aim: float) -> str:
+    told = "reached" if times >= aim else "MISSED"
+    return f"{case:22} {times:6.2f} x {other}, aim {aim:g} x: {told}"
 
 
 def measure(labs: dict[str, Lab], case: str, args, folder: str) -> dict:
@@ -253,8 +275,17 @@ def earlier(path: str) -> dict[str, dict]:
     return {entry["case"]: entry for entry in told["net"]["results"]}
 
 
+def before_row(entry: dict) -> str:
+    """A case's figures of qhca, and of the revision of --against."""
+    if "gain" not in entry:
+        return f"{entry['case']:22} {'-':>9}"
+    now, then = entry["qhca"], entry["before"]
+    return (f"{entry['case']:22} {now['speed']:>9,.0f} {then['speed']:>9,.0f} MiB/s  "
+            f"{entry['gain']:6.2f} x   QEMUs {now['qemu']:.2f} s/GiB, before {then['qemu']:.2f}")
+
+
 def against_row(now: dict, before: dict | None) -> str:
-    """A case's figures of qhca, now and before; above 1 is better."""
+    """A case's figures of qhca, now and in an earlier run; above 1 is better."""
     then = before.get("qhca") if before else None
     if not now["qhca"] or not then:
         return f"{now['case']:22} {'-':>9}"
@@ -265,41 +296,73 @@ def against_row(now: dict, before: dict | None) -> str:
     return text + f"   QEMUs {now['qhca']['qemu']:.2f} s/GiB, before {then['qemu']:.2f}"
 
 
-def compare(args, cases) -> int:
-    """Measure CASES, print the table, put it into build/bench.json; the exit status."""
-    before = earlier(args.against) if args.against else {}
-    minutes = len(cases) * args.rounds * 2 * (args.seconds + 7) / 60
-    say(f"booting four guests; then about {minutes:.0f} minutes")
-    found = []
+def is_earlier_run(against: str) -> bool:
+    return os.path.isfile(against) and not os.access(against, os.X_OK)
+
+
+@contextlib.contextmanager
+def all_labs(args, before: revisions.Before | None):
+    """The labs, by the names of the table, all stopped; with BEFORE one more, of that name."""
+    options = Options(smp=args.smp, tied=True)
+    wanted = {name: (nics([nic] * 2, args.property), options) for name, nic in ADAPTERS.items()}
+    if before:
+        wanted["before"] = ["qhca"] * 2, dataclasses.replace(
+            options, binary=before.binary, software=before.software)
     with contextlib.ExitStack() as stack:
         labs = {}
-        for name, nic in ADAPTERS.items():
+        for name, (kinds, chosen) in wanted.items():
             labs[name] = stack.enter_context(Lab.up(
-                f"{NAME}-net-{name}", nics([nic] * 2, args.property),
-                Options(smp=args.smp, tied=True), progress=say, replace=True))
-            kernel = labs[name]["a"].run("uname -r").out.strip()
-            folder = place.shared(kernel)
+                f"{NAME}-net-{name}", kinds, chosen, progress=say, replace=True))
             labs[name].freeze()
+        yield labs
+        for lab in labs.values():
+            lab.thaw()
+
+
+def compare(args, cases) -> int:
+    """Measure CASES, print the table, put it into build/bench.json; the exit status."""
+    past, before = {}, None
+    if args.against and is_earlier_run(args.against):
+        past = earlier(args.against)
+    elif args.against:
+        before = revisions.what_before(args.against, args.software)
+    revision = before.revision if before else ""
+    count = len(ADAPTERS) + bool(before)
+    minutes = len(cases) * args.rounds * count * (args.seconds + 7) / 60
+    say(f"booting {2 * count} guests; then about {minutes:.0f} minutes")
+    found = []
+    with all_labs(args, before) as labs:
+        labs["qhca"].thaw()
+        kernel = labs["qhca"]["a"].run("uname -r").out.strip()
+        labs["qhca"].freeze()
+        folder = place.shared(kernel)
         for case in cases:
             found.append(measure(labs, case, args, folder))
             say(row(found[-1]))
-        for lab in labs.values():
-            lab.thaw()
     print(f"\n{HEAD}")
     for entry in found:
         print(row(entry))
     if args.property:
         print(f"\n{args.rounds} rounds{given(args.property)}")
-    if before:
+    if past:
         print(f"\nqhca, and before of {args.against}:")
         for entry in found:
-            print(against_row(entry, before.get(entry["case"])))
+            print(against_row(entry, past.get(entry["case"])))
+    if before:
+        print(f"\nqhca, and before: {args.against}{before.note}:")
+        for entry in found:
+            print(before_row(entry))
+    judged = [(entry["case"], *told) for entry in found for told in aims(entry, revision)]
+    print()
+    for told in judged:
+        print(aim_row(*told))
     target = results.keep("net", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel,
-        "properties": args.property, "results": found,
+        "properties": args.property, "against": args.against, "results": found,
     })  # fmt: skip
     print(f"\n{target}")
     failed = [e for e in found
               if any(not text.startswith("not possible") for text in e["errors"].values())]
-    return int(bool(failed))
+    missed = args.strict and any(times < aim for *_, times, aim in judged)
+    return int(bool(failed or missed))

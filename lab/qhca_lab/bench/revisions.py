@@ -64,7 +64,8 @@ def build_before(name: str, software: bool) -> str:
     if not tree.exists():
         new = tree.with_suffix(".new")
         new.mkdir(parents=True, exist_ok=True)
-        archive = subprocess.run(["git", "-C", str(TOP), "archive", name], check=True, stdout=subprocess.PIPE)
+        archive = subprocess.run(["git", "-C", str(TOP), "archive", name], check=True,
+                                 stdout=subprocess.PIPE)
         subprocess.run(["tar", "-x", "-C", str(new)], input=archive.stdout, check=True)
         new.rename(tree)
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
@@ -83,6 +84,11 @@ class Before(NamedTuple):
     binary: str
     revision: str = ""
     software: str | None = None
+
+    @property
+    def note(self) -> str:
+        """What the table says of it, behind its name."""
+        return ", with its driver and provider" if self.software else ""
 
 
 def what_before(against: str, software: bool) -> Before:
@@ -156,8 +162,9 @@ def compare(args, cases) -> int:
     print(f"\n{'':18} {'now':>12} {'before':>12} {'unit':6} {'ratio':>7} {'least':>7} {'most':>7}")
     for entry in results:
         print(ratio_row(entry))
-    print(f"\nbefore: {args.against}{', with its driver and provider' if before.software else ''}; link {link}, from qhca to {args.peer}"
-          f"{given(args.property)}; a ratio above 1 is better than before; least and most are of {args.rounds} rounds")
+    print(f"\nbefore: {args.against}{before.note}; link {link}, from qhca to {args.peer}"
+          f"{given(args.property)}; a ratio above 1 is better than before; least and most are of "
+          f"{args.rounds} rounds")
     target = BUILD / "bench-against.json"
     target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
                                   "properties": args.property, "results": results}, indent=1) + "\n")
