@@ -85,7 +85,8 @@ def _lab(request, manager, kind):
         manager.after_failure()
     if dead:
         names = ", ".join(guest.name for guest in dead)
-        pytest.fail(f"QEMU of guest {names} has ended\n{evidence}", pytrace=False)
+        pytest.fail("\n".join([*late, f"QEMU of guest {names} has ended", evidence]),
+                    pytrace=False)
     if request.node.get_closest_marker("expects_dmesg"):
         trouble = off = []
     if late or trouble or off:

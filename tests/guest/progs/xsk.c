@@ -273,7 +273,7 @@ static void post(struct xsk *s, const struct xdp_desc *descs, uint32_t n)
 /* Wait until all that was sent is completed; false if it was not. */
 static bool drain(struct xsk *s)
 {
-	long end = qv_now() + PATIENCE;
+	long end = qv_now() + PATIENCE * qv_pace();
 
 	for (reap(s); s->sending && qv_now() < end; reap(s)) {
 		wake(s);
@@ -374,7 +374,7 @@ static int wait_frame(int ms)
 static void take_frames(const char *how, unsigned n, int ms)
 {
 	struct got got = { 0 };
-	long end = qv_now() + ms;
+	long end = qv_now() + (long)ms * qv_pace();
 	unsigned i, buffers = 0;
 	bool sent = true;
 
@@ -557,7 +557,7 @@ static void obey(char *line)
 			  what) >= 5) {
 		send_frames(n, size, from, to, (uint16_t)port, what);
 	} else if (sscanf(line, "wait %u", &n) == 1) {
-		printf("{\"ready\": %d}\n", wait_frame((int)n));
+		printf("{\"ready\": %d}\n", wait_frame((int)n * qv_pace()));
 	} else if (sscanf(line, "%7s %u %u", how, &n, &size) == 3) {
 		take_frames(how, n, (int)size);
 	} else if (!strncmp(line, "state", 5)) {

@@ -65,7 +65,7 @@ static bool notified(int fd, unsigned calls)
 	struct msghdr m;
 
 	while (done < calls) {
-		if (poll(&p, 1, PATIENCE) <= 0)
+		if (poll(&p, 1, PATIENCE * qv_pace()) <= 0)
 			qv_die("no notification", ETIMEDOUT);
 		memset(&m, 0, sizeof(m));
 		m.msg_control = control;
