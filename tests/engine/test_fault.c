@@ -285,6 +285,36 @@ static void refused(void **state)
     peer_free(p);
 }
 
+/* What was received passes, even if the wire does not take what is to be sent. */
+static void busy_one_way(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    char got[4];
+
+    (void)state;
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_NS | QHCA_FLT_DIRECTION |
+             QHCA_FLT_COUNT, .direction = QHCA_FLT_OUT, .ns = 1000000,
+             .count = 1));
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_NS | QHCA_FLT_DIRECTION,
+             .direction = QHCA_FLT_IN, .ns = 1000000));
+    post(p, 1, 1, 10);
+    peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 4, .data = "abcd", .len = 4,
+            .ackreq = true);
+    assert_int_equal(qhca_fault_held(p->e), 2);
+    p->w.wire.refuse = 65535;
+    world_run(&p->w, 1100000);
+    gbuf_read(&p->mr.buf, 0, got, 4);
+    assert_memory_equal(got, "abcd", 4);
+    peer_expect_nothing(p);
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 100000);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_expect_aeth(p, 0x1f, p->a.rq_psn);
+    assert_int_equal(qhca_fault_held(p->e), 0);
+    peer_free(p);
+}
+
 /* ---- packets received ---- */
 
 static void packets_in(void **state)
@@ -1176,6 +1206,7 @@ int main(void)
         cmocka_unit_test(corrupt_out),
         cmocka_unit_test(no_ack),
         cmocka_unit_test(refused),
+        cmocka_unit_test(busy_one_way),
         cmocka_unit_test(late_commands),
         cmocka_unit_test(failing_commands),
         cmocka_unit_test(packets_in),

@@ -33,8 +33,9 @@ static void fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
     fs->frames++;
 }
 
-/* The first packet that is due, or NULL. */
-static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs)
+/* The first due packet that was received (@in) or is to be sent (@out). */
+static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs,
+                                                bool in, bool out)
 {
     struct qhca_fault_frame *fr, *best = NULL;
     unsigned i, seen = 0;
@@ -45,7 +46,8 @@ static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs)
             continue;
         }
         seen++;
-        if (!fr->deadline && (!best || fr->seq < best->seq)) {
+        if (!fr->deadline && (fr->in ? in : out) &&
+            (!best || fr->seq < best->seq)) {
             best = fr;
         }
     }
@@ -108,8 +110,8 @@ static void fault_deliver(struct qhca *e, const struct qhca_fault_frame *fr)
 }
 
 /*
- * Send or deliver @fr; false: not now.  Its slot stays in use meanwhile, as more
- * packets may be held by it; a reset empties it only after the call.
+ * Send or deliver @fr; false: not now.  Its slot stays in use meanwhile, since
+ * more packets may be held by it; a reset empties it only after the call.
  */
 static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
 {
@@ -129,19 +131,18 @@ void qhca_fault_flush(struct qhca *e)
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
+    bool out = true;
 
     if (fs->flushing || !fs->frames) {
         return;
     }
     fs->flushing = true;
-    while (qhca_active(e) && (fr = fault_first_due(fs)) != NULL) {
+    while (qhca_active(e) && (fr = fault_first_due(fs, true, out)) != NULL) {
         if (qhca_call_spent(e)) {
             qhca_kick(e);       /* the next run goes on */
             break;
         }
-        if (!fault_let_pass(e, fr)) {
-            break;
-        }
+        out &= fault_let_pass(e, fr);
     }
     fs->flushing = false;
     if (!fs->frames) {
@@ -314,7 +315,7 @@ void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
     bool loop = what->loop;
 
     if (!held && what->wire &&
-        (fault_first_due(fs) || !qhca_tx(e, data, len))) {
+        (fault_first_due(fs, false, true) || !qhca_tx(e, data, len))) {
         /* behind packets that are due, or until the wire is free */
         what->loop = false;
         fault_keep(e, what, data, len);
