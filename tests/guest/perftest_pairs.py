@@ -39,6 +39,7 @@ def permitted(program, transport, size, mtu, qps, events, cm, depth, inline, srq
         or (cm and (transport == "-c UC" or mtu))           # its QPs have the port's MTU
         or (inline and (verb not in ("send", "write") or size != "-s 1"))
         or (srq and (verb != "send" or transport == "-c UC"))
+        or (srq and cm)                                     # fails, and so does its clean-up
         or ("-l" in depth and verb not in ("send", "write"))
     )
 
@@ -58,5 +59,5 @@ def lines() -> list[str]:
     while missing:
         mask, values = max(reach, key=lambda r: (r[0] & missing).bit_count())
         missing &= ~mask
-        chosen.append(" ".join([*filter(None, values), "-n 100"]))
+        chosen.append(" ".join([*filter(None, values), "-n 96"]))
     return chosen

@@ -4,6 +4,8 @@ The driver and the device are removed in mid-traffic: applications get errors, t
 oops, nothing leaks, QEMU survives, and everything can start again.
 """
 
+import re
+
 import pytest
 
 from labs import PATIENCE
@@ -65,6 +67,9 @@ def test_unbind_rebind_in_traffic(pair, rounds):
         stop(server)
         pair.a.run(f"echo {pci} > {DRIVER}/bind")
         restore(pair, pair.a)
+        # A small number, not made of the PCI address, which has more bits than an ID.
+        auxiliary = pair.a.run("ls /sys/bus/auxiliary/devices").out
+        assert re.search(r"^qhca\.ib\.\d$", auxiliary, re.M), auxiliary
 
 
 def test_flr_in_traffic(pair):

@@ -8,7 +8,7 @@ import pytest
 
 from qhca_lab.errors import CommandTimeout
 
-LONG = pytest.mark.long("400 runs of perftest; test_pingpong and test_interop have the usual ones")
+LONG = pytest.mark.long("385 runs of perftest; test_pingpong and test_interop have the usual ones")
 
 # One per option that changes what is sent or how it is waited for.
 OPTIONS = [
