@@ -22,14 +22,22 @@
 #define QHCA_BELLS_MANY         20
 /* Wakeups until a pause is tried again. */
 #define QHCA_BELLS_TRY          64
+/* Most sockets that are rung at the end of a wakeup. */
+#define QHCA_BELLS_LATER        16
 
 struct QhcaBells {
     Object *owner;
     QhcaBellFn *ring;
+    QhcaBellMoreFn *more;
     void *opaque;
     int epoll;
     EventNotifier end;
-    bool over;                  /* protected by the BQL */
+    /* protected by the BQL */
+    bool over;
+    bool answering;             /* the thread is in a call of these two */
+    QemuMutex ringing;          /* held, without the BQL, while it rings: */
+    int later[QHCA_BELLS_LATER];
+    unsigned n;
 };
 
 /* Call for what has happened; returns the number of messages. */
@@ -47,23 +55,60 @@ static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
     return messages;
 }
 
+bool qhca_bells_ring_later(QhcaBells *b, int fd)
+{
+    if (!b->answering || b->n == QHCA_BELLS_LATER) {
+        return false;
+    }
+    b->later[b->n++] = fd;
+    return true;
+}
+
+bool qhca_bells_answering(const QhcaBells *b)
+{
+    return b->answering;
+}
+
+static void qhca_bells_lock(QhcaBells *b)
+{
+    bql_lock();
+    b->answering = true;
+}
+
+/* And ring.  If that fails, the socket has something to read: its end. */
+static void qhca_bells_unlock(QhcaBells *b)
+{
+    b->answering = false;
+    qemu_mutex_lock(&b->ringing);
+    bql_unlock();
+    while (b->n) {
+        send(b->later[--b->n], "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    qemu_mutex_unlock(&b->ringing);
+}
+
 static void *qhca_bells_thread(void *opaque)
 {
     QhcaBells *b = opaque;
     struct epoll_event ev[QHCA_BELLS_AT_ONCE];
     unsigned wakeups = 0;       /* since the last pause */
     unsigned pause = 0;         /* us, before this wakeup */
-    bool over = false;
-    uint64_t messages;
+    bool over = false, more = false;
+    uint64_t messages = 0;
     int n;
 
     rcu_register_thread();
     while (!over) {
-        n = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), -1);
-        bql_lock();
-        messages = qhca_bells_answer(b, ev, n);
+        n = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), more ? 0 : -1);
+        messages = more ? messages : 0;
+        qhca_bells_lock(b);
+        messages += qhca_bells_answer(b, ev, n);
+        more = !b->over && b->more(b->opaque);
         over = b->over;
-        bql_unlock();
+        qhca_bells_unlock(b);
+        if (more) {
+            continue;
+        }
         if (messages >= QHCA_BELLS_MANY) {
             pause = QHCA_BELLS_LONG_US;
         } else if ((pause && messages >= QHCA_BELLS_WORTH) ||
@@ -82,19 +127,23 @@ static void *qhca_bells_thread(void *opaque)
     bql_lock();
     object_unref(b->owner);
     bql_unlock();
+    qemu_mutex_destroy(&b->ringing);
     g_free(b);
     rcu_unregister_thread();
     return NULL;
 }
 
-QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring, void *opaque)
+QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring,
+                          QhcaBellMoreFn *more, void *opaque)
 {
     QhcaBells *b = g_new0(QhcaBells, 1);
     QemuThread thread;
     int err;
 
     b->ring = ring;
+    b->more = more;
     b->opaque = opaque;
+    qemu_mutex_init(&b->ringing);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll < 0) {
         err = errno;
@@ -118,6 +167,7 @@ err_notifier:
 err_close:
     close(b->epoll);
 err_free:
+    qemu_mutex_destroy(&b->ringing);
     g_free(b);
     errno = err;
     return NULL;
@@ -132,7 +182,18 @@ bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id)
 
 void qhca_bells_remove(QhcaBells *b, int fd)
 {
+    unsigned i, n = 0;
+
     epoll_ctl(b->epoll, EPOLL_CTL_DEL, fd, NULL);
+    /* The number may soon be that of another file. */
+    qemu_mutex_lock(&b->ringing);
+    for (i = 0; i < b->n; i++) {
+        if (b->later[i] != fd) {
+            b->later[n++] = b->later[i];
+        }
+    }
+    b->n = n;
+    qemu_mutex_unlock(&b->ringing);
 }
 
 void qhca_bells_free(QhcaBells *b)

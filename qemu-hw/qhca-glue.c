@@ -274,7 +274,7 @@ static void qhca_op_kick(void *opaque)
     QhcaState *s = opaque;
 
     s->run_wanted = true;
-    if (!s->gone && !s->run_at_once) {
+    if (!s->gone && !s->run_at_once && !qhca_memlink_runs(s)) {
         qhca_later(s);
     }
 }

@@ -826,6 +826,30 @@ static uint64_t qhca_memlink_ring(void *opaque, uint64_t id)
     return p->received - before;
 }
 
+bool qhca_memlink_runs(const QhcaState *s)
+{
+    return s->memlink && s->memlink->bells &&
+           qhca_bells_answering(s->memlink->bells);
+}
+
+/* In the thread, which otherwise would wake the main loop. */
+static bool qhca_memlink_more(void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    QhcaState *s = m->s;
+
+    if (!s->run_wanted) {
+        return false;
+    }
+    if (s->stopped || s->in_engine || !runstate_is_running()) {
+        qhca_later(s);
+        return false;
+    }
+    s->run_wanted = false;
+    qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
+    return s->run_wanted;
+}
+
 void qhca_memlink_resume(QhcaState *s)
 {
     QhcaMemlinkPeer *p;
@@ -846,6 +870,9 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
     QhcaState *s = opaque;
     QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
 
+    if (p && p->threaded && qhca_bells_ring_later(p->m->bells, p->fd)) {
+        return;
+    }
     /* If there is no room, enough bells are pending. */
     if (p && send(p->fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
         errno != EAGAIN && errno != EINTR) {
@@ -1129,7 +1156,7 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
 {
     QhcaMemlink *m;
 
-    if (s->memlink_thread && !s->memlink_dir) {
+    if (s->memlink_thread == ON_OFF_AUTO_ON && !s->memlink_dir) {
         error_setg(errp, "qhca: memlink-thread needs memlink");
         return false;
     }
@@ -1146,8 +1173,9 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     if (!qhca_memlink_elsewhere() && !qhca_memlink_listen(m, errp)) {
         goto err_free;
     }
-    if (s->memlink_thread) {
-        m->bells = qhca_bells_new(OBJECT(s), qhca_memlink_ring, m);
+    if (s->memlink_thread != ON_OFF_AUTO_OFF) {
+        m->bells = qhca_bells_new(OBJECT(s), qhca_memlink_ring,
+                                  qhca_memlink_more, m);
         if (!m->bells) {
             error_setg_errno(errp, errno, "qhca: memlink-thread");
             qhca_memlink_unlisten(m);

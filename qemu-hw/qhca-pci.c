@@ -245,7 +245,8 @@ static const Property qhca_properties[] = {
     QHCA_PROP("x-run-budget", run_budget),
     DEFINE_PROP_BOOL("super-frames", QhcaState, cfg.super_frames, false),
     DEFINE_PROP_STRING("memlink", QhcaState, memlink_dir),
-    DEFINE_PROP_BOOL("memlink-thread", QhcaState, memlink_thread, false),
+    DEFINE_PROP_ON_OFF_AUTO("memlink-thread", QhcaState, memlink_thread,
+                            ON_OFF_AUTO_AUTO),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
                                    qdev_prop_size, uint64_t),
 };
@@ -302,7 +303,7 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "guests' memory, which must be shared");
     object_class_property_set_description(klass, "memlink-thread",
                         "a thread answers what comes over memory links, "
-                        "sooner than the main loop can");
+                        "sooner than the main loop can (auto: on)");
     qhca_class_property(klass, "dm-size", cfg.dm_size,
                         "bytes of device memory (BAR 4), a power of two; "
                         "0: none");

@@ -68,7 +68,7 @@ struct QhcaState {
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* not reported to the engine yet */
     char *memlink_dir;          /* property: where other adapters are */
-    bool memlink_thread;        /* property: for their bells */
+    OnOffAuto memlink_thread;   /* property: for their bells */
     QhcaMemlink *memlink;       /* or NULL */
     struct QhcaFaultList *faults;       /* property */
     struct QhcaFaultInfoList *injected; /* the engine's rules, as given */
@@ -201,6 +201,8 @@ void qhca_memlink_update(QhcaState *s);
 void qhca_memlink_no_dma(QhcaState *s);
 /** The machine starts or stops. */
 void qhca_memlink_vm_change(QhcaState *s);
+/** Does the thread that answers bells, in a call now, run the engine later? */
+bool qhca_memlink_runs(const QhcaState *s);
 /** Handle bells that rang while the engine could not be called. */
 void qhca_memlink_resume(QhcaState *s);
 bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,

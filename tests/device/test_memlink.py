@@ -58,8 +58,7 @@ def lab(folder, thread):
     net, ends = Net(), []
 
     def make(n: int, *options: str, start: bool = True, properties: str = "", **how) -> End:
-        if thread:
-            properties += ",memlink-thread=on"
+        properties += f",memlink-thread={'on' if thread else 'off'}"
         end = End(net, folder, n, *options, properties=properties, **how)
         ends.append(end)
         return end.start() if start else end

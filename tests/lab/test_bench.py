@@ -347,7 +347,7 @@ def test_aims_alone(words):
 
 HELP = """qhca options:
   addr=<int32>           - Slot and optional function number (default: -1)
-  memlink-thread=<bool>  - on/off (default: false)
+  memlink-thread=<OnOffAuto> - on/off/auto (default: "auto")
   x-pcie-lnksta-dllla=<bool> - on/off (default: true)
 """
 
