@@ -22,21 +22,27 @@
 #define QHCA_BELLS_MANY         20
 /* Wakeups until a pause is tried again. */
 #define QHCA_BELLS_TRY          64
-/* Most sockets that are rung at the end of a wakeup. */
-#define QHCA_BELLS_LATER        16
+/* Most sockets that are rung later. */
+#define QHCA_BELLS_LATER        64
 
 struct QhcaBells {
     Object *owner;
-    QhcaBellFn *ring;
-    QhcaBellMoreFn *more;
+    const QhcaBellFns *fn;
     void *opaque;
     int epoll;
     EventNotifier end;
     /* protected by the BQL */
     bool over;
-    bool answering;             /* the thread is in a call of these two */
-    QemuMutex ringing;          /* held, without the BQL, while it rings: */
-    int later[QHCA_BELLS_LATER];
+    bool answering;             /* the thread is in a call of @fn */
+    /*
+     * Written with the BQL held.  The thread reads them without it, but with
+     * this mutex; to remove a socket both are needed.
+     */
+    QemuMutex ringing;
+    struct {
+        int fd;
+        uint64_t id;
+    } later[QHCA_BELLS_LATER];
     unsigned n;
 };
 
@@ -49,18 +55,24 @@ static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
 
     for (i = 0; i < n && !b->over; i++) {
         if (ev[i].data.u64) {
-            messages += b->ring(b->opaque, ev[i].data.u64);
+            messages += b->fn->ring(b->opaque, ev[i].data.u64);
         }
     }
     return messages;
 }
 
-bool qhca_bells_ring_later(QhcaBells *b, int fd)
+bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
 {
-    if (!b->answering || b->n == QHCA_BELLS_LATER) {
+    unsigned i;
+
+    for (i = 0; i < b->n && b->later[i].fd != fd; i++) {
+    }
+    if (!b->answering || i == QHCA_BELLS_LATER) {
         return false;
     }
-    b->later[b->n++] = fd;
+    b->later[i].fd = fd;
+    b->later[i].id = id;
+    b->n = MAX(b->n, i + 1);
     return true;
 }
 
@@ -75,16 +87,40 @@ static void qhca_bells_lock(QhcaBells *b)
     b->answering = true;
 }
 
-/* And ring.  If that fails, the socket has something to read: its end. */
+bool qhca_bells_send(int fd)
+{
+    /* If there is no room, enough bells are pending. */
+    return send(fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ||
+           errno == EAGAIN || errno == EINTR;
+}
+
+/* Release the BQL, and ring what was left for then. */
 static void qhca_bells_unlock(QhcaBells *b)
 {
+    uint64_t lost[QHCA_BELLS_LATER];
+    unsigned i, n = 0;
+
     b->answering = false;
+    if (!b->n) {
+        bql_unlock();
+        return;
+    }
     qemu_mutex_lock(&b->ringing);
     bql_unlock();
-    while (b->n) {
-        send(b->later[--b->n], "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (i = 0; i < b->n; i++) {
+        if (!qhca_bells_send(b->later[i].fd)) {
+            lost[n++] = b->later[i].id;
+        }
     }
+    b->n = 0;
     qemu_mutex_unlock(&b->ringing);
+    if (n) {
+        bql_lock();
+        for (i = 0; i < n && !b->over; i++) {
+            b->fn->lost(b->opaque, lost[i]);
+        }
+        bql_unlock();
+    }
 }
 
 static void *qhca_bells_thread(void *opaque)
@@ -100,10 +136,12 @@ static void *qhca_bells_thread(void *opaque)
     rcu_register_thread();
     while (!over) {
         n = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), more ? 0 : -1);
-        messages = more ? messages : 0;
         qhca_bells_lock(b);
-        messages += qhca_bells_answer(b, ev, n);
-        more = !b->over && b->more(b->opaque);
+        if (n) {
+            messages = qhca_bells_answer(b, ev, n);
+        }
+        /* Work that was left is done when those bells have been rung. */
+        more = !b->over && b->fn->more(b->opaque, !n);
         over = b->over;
         qhca_bells_unlock(b);
         if (more) {
@@ -133,15 +171,13 @@ static void *qhca_bells_thread(void *opaque)
     return NULL;
 }
 
-QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring,
-                          QhcaBellMoreFn *more, void *opaque)
+QhcaBells *qhca_bells_new(Object *owner, const QhcaBellFns *fn, void *opaque)
 {
     QhcaBells *b = g_new0(QhcaBells, 1);
     QemuThread thread;
     int err;
 
-    b->ring = ring;
-    b->more = more;
+    b->fn = fn;
     b->opaque = opaque;
     qemu_mutex_init(&b->ringing);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -188,7 +224,7 @@ void qhca_bells_remove(QhcaBells *b, int fd)
     /* The number may soon be that of another file. */
     qemu_mutex_lock(&b->ringing);
     for (i = 0; i < b->n; i++) {
-        if (b->later[i] != fd) {
+        if (b->later[i].fd != fd) {
             b->later[n++] = b->later[i];
         }
     }

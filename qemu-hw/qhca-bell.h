@@ -18,39 +18,43 @@
 
 typedef struct QhcaBells QhcaBells;
 
-/**
- * The socket with number @id has something to read.  Called with the BQL held;
- * the number may be one that was removed.
- * Return: how many messages have arrived since the last call.
- */
-typedef uint64_t QhcaBellFn(void *opaque, uint64_t id);
-/**
- * Do a part of what the calls of QhcaBellFn have left to do.  Called with the
- * BQL held, which the thread does not keep until the next call.
- * Return: whether something is left.
- */
-typedef bool QhcaBellMoreFn(void *opaque);
+/* What the thread calls, with the BQL held. */
+typedef struct QhcaBellFns {
+    /**
+     * The socket with number @id has something to read; the number may be one
+     * that was removed.
+     * Return: how many messages have arrived since the last call.
+     */
+    uint64_t (*ring)(void *opaque, uint64_t id);
+    /**
+     * Is there work that the calls of ring() have left?  If @now, do a part of
+     * it first.  Others may have the BQL between two calls.
+     */
+    bool (*more)(void *opaque, bool now);
+    /** The socket with number @id, which was to be rung later, cannot be. */
+    void (*lost)(void *opaque, uint64_t id);
+} QhcaBellFns;
 
 /**
  * Start the thread; NULL with errno if there are no more descriptors.
  * @owner: an object to which @opaque belongs; the thread holds a reference
  */
-QhcaBells *qhca_bells_new(Object *owner, QhcaBellFn *ring,
-                          QhcaBellMoreFn *more, void *opaque);
+QhcaBells *qhca_bells_new(Object *owner, const QhcaBellFns *fn, void *opaque);
 /** Read from @fd, as number @id; false with errno. */
 bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id);
 /** Call before @fd is closed; nothing rings it any more.  With the BQL held. */
 void qhca_bells_remove(QhcaBells *b, int fd);
-/** Is the thread in a call of its owner's?  With the BQL held. */
+/** Is the thread in a call of QhcaBellFns?  With the BQL held. */
 bool qhca_bells_answering(const QhcaBells *b);
 /**
- * Within such a call: ring the socket @fd, which was added, when the
- * thread no longer has the BQL.  A vCPU that was given data often needs the BQL
+ * Within such a call: ring the socket @fd, with number @id, as soon as the
+ * thread has released the BQL.  A vCPU that was given data often needs the BQL
  * at once, and waking another process takes longer than all the rest.
- * Return: false if the caller has to ring, because this is no such call or
- * there are too many already.
+ * Return: false if the caller has to ring, because this is no such call.
  */
-bool qhca_bells_ring_later(QhcaBells *b, int fd);
+bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id);
+/** Ring the socket @fd now; false: it is broken. */
+bool qhca_bells_send(int fd);
 /** No more calls; the thread ends.  With the BQL held. */
 void qhca_bells_free(QhcaBells *b);
 

@@ -56,6 +56,8 @@
 #define QHCA_MEMLINK_QUIET      60
 /* Different warnings until then. */
 #define QHCA_MEMLINK_WARNINGS   8
+/* Runs of the engine in the thread until the main loop has its turn. */
+#define QHCA_MEMLINK_RUNS       8
 /* How long a call of the engine waits for copies of all peers, in us. */
 #define QHCA_MEMLINK_WAIT_US    1000
 
@@ -104,6 +106,7 @@ struct QhcaMemlink {
     char name[16];              /* of our socket */
     int fd;                     /* it listens; -1: no */
     QhcaBells *bells;           /* the thread, or NULL */
+    unsigned runs;              /* of the engine in the thread, on end */
     QEMUTimer *scan;
     int64_t waits;              /* since when this call waits for copies, us */
     GDir *names;                /* where the next scan continues, or NULL */
@@ -832,23 +835,47 @@ bool qhca_memlink_runs(const QhcaState *s)
            qhca_bells_answering(s->memlink->bells);
 }
 
-/* In the thread, which otherwise would wake the main loop. */
-static bool qhca_memlink_more(void *opaque)
+/*
+ * In the thread: has the engine asked to be run?  Usually the thread runs it,
+ * because the main loop would have to be woken for that.
+ */
+static bool qhca_memlink_more(void *opaque, bool now)
 {
     QhcaMemlink *m = opaque;
     QhcaState *s = m->s;
 
     if (!s->run_wanted) {
+        m->runs = 0;
         return false;
     }
-    if (s->stopped || s->in_engine || !runstate_is_running()) {
+    if (s->stopped || s->in_engine || !runstate_is_running() ||
+        m->runs == QHCA_MEMLINK_RUNS) {
+        m->runs = 0;
         qhca_later(s);
         return false;
     }
-    s->run_wanted = false;
-    qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
+    if (now) {
+        m->runs++;
+        s->run_wanted = false;
+        qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
+    }
     return s->run_wanted;
 }
+
+static void qhca_memlink_lost(void *opaque, uint64_t id)
+{
+    QhcaMemlinkPeer *p = qhca_memlink_peer(opaque, id);
+
+    if (p) {
+        qhca_memlink_drop(p);
+    }
+}
+
+static const QhcaBellFns qhca_memlink_bells = {
+    .ring = qhca_memlink_ring,
+    .more = qhca_memlink_more,
+    .lost = qhca_memlink_lost,
+};
 
 void qhca_memlink_resume(QhcaState *s)
 {
@@ -870,12 +897,10 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
     QhcaState *s = opaque;
     QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
 
-    if (p && p->threaded && qhca_bells_ring_later(p->m->bells, p->fd)) {
+    if (p && p->threaded && qhca_bells_ring_later(p->m->bells, p->fd, id)) {
         return;
     }
-    /* If there is no room, enough bells are pending. */
-    if (p && send(p->fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-        errno != EAGAIN && errno != EINTR) {
+    if (p && !qhca_bells_send(p->fd)) {
         qhca_memlink_drop(p);
     }
 }
@@ -1174,12 +1199,15 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
         goto err_free;
     }
     if (s->memlink_thread != ON_OFF_AUTO_OFF) {
-        m->bells = qhca_bells_new(OBJECT(s), qhca_memlink_ring,
-                                  qhca_memlink_more, m);
-        if (!m->bells) {
+        m->bells = qhca_bells_new(OBJECT(s), &qhca_memlink_bells, m);
+        if (!m->bells && s->memlink_thread == ON_OFF_AUTO_ON) {
             error_setg_errno(errp, errno, "qhca: memlink-thread");
             qhca_memlink_unlisten(m);
             goto err_free;
+        }
+        if (!m->bells) {
+            warn_report("qhca: memlink: the main loop answers bells, as there "
+                        "can be no thread: %s", strerror(errno));
         }
     }
     s->memlink = m;

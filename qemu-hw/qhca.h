@@ -5,7 +5,7 @@
  * The adapter itself is the engine (engine/engine.h).  These files connect it
  * to QEMU: the PCI function (qhca-pci.c), calls into and out of the engine
  * (qhca-glue.c), its DMA (qhca-dma.c), the wire (qhca-net.c) and its trace
- * (qhca-trace.c).  Everything runs under the big QEMU lock.
+ * (qhca-trace.c).  The engine runs under the big QEMU lock.
  */
 #ifndef HW_NET_QHCA_H
 #define HW_NET_QHCA_H
@@ -201,7 +201,7 @@ void qhca_memlink_update(QhcaState *s);
 void qhca_memlink_no_dma(QhcaState *s);
 /** The machine starts or stops. */
 void qhca_memlink_vm_change(QhcaState *s);
-/** Does the thread that answers bells, in a call now, run the engine later? */
+/** Is the thread that answers bells in a call?  It then runs the engine. */
 bool qhca_memlink_runs(const QhcaState *s);
 /** Handle bells that rang while the engine could not be called. */
 void qhca_memlink_resume(QhcaState *s);

@@ -134,9 +134,10 @@ def test_three_adapters(lab):
 
 
 @pytest.mark.observe
-def test_two_adapters_of_one_machine(lab, folder):
+def test_two_adapters_of_one_machine(lab, folder, thread):
     """They have a link to each other, too."""
-    second = f"qhca,id=r,addr=5.0,mac=02:00:00:00:00:03,memlink={folder}"
+    second = (f"qhca,id=r,addr=5.0,mac=02:00:00:00:00:03,memlink={folder},"
+              f"memlink-thread={'on' if thread else 'off'}")
     a, b = lab(1, "-device", second), lab(2)
     until(lambda: set(a.links()) == {b.mac, "02:00:00:00:00:03"}, "links")
     until(lambda: len(b.links()) == 2, "links")

@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 
 # Tests and fixtures, to be run here with the thread.
-from test_memlink import (folder, lab, pair, test_another_with_the_same_address,  # noqa: F401
-                          test_bells_without_end, test_break, test_copy_that_ends, test_data,
-                          test_descriptor_that_takes_long_to_close, test_link_that_ends_during_a_copy,
-                          test_live_migration, test_many_descriptors_that_take_long_to_close,
-                          test_peer_killed, test_reset, test_snapshot, test_stop_and_cont,
-                          test_three_adapters, test_two_adapters_of_one_machine,
-                          test_unplug, test_what_is_named_is_revoked, victim)
+from test_memlink import (folder, lab, pair, test_another_with_the_same_address,  # noqa: F811
+                          test_bells_without_end, test_break, test_capture, test_copy_that_ends,
+                          test_copy_that_never_ends, test_data,
+                          test_descriptor_that_takes_long_to_close, test_fault_rule,
+                          test_garbage_in_the_ring, test_link_down,
+                          test_link_that_ends_during_a_copy, test_live_migration,
+                          test_many_descriptors_that_take_long_to_close,
+                          test_memory_that_is_unplugged, test_peer_killed,
+                          test_peer_stopped_by_its_host, test_recording, test_reset,
+                          test_ring_that_changes_all_the_time, test_snapshot,
+                          test_stop_and_cont, test_stop_at_a_packet, test_three_adapters,
+                          test_two_adapters_of_one_machine, test_unplug,
+                          test_what_is_named_is_revoked, victim)
 from adapter import MSIX_TABLE
 from layout import C
 from machine import Machine, until
@@ -40,6 +46,12 @@ def test_one_for_each_adapter(lab):  # noqa: F811
     assert threads(a.m) == 1
     unplug(slot)
     until(lambda: threads(a.m) == 0, "the thread's end")
+
+
+def test_one_unless_told_otherwise(folder):  # noqa: F811
+    for option, count in (("", 1), (",memlink-thread=auto", 1), (",memlink-thread=off", 0)):
+        with Machine("-name", "a,debug-threads=on", device=f"qhca,memlink={folder}{option}") as m:
+            assert threads(m) == count
 
 
 def test_message_that_unplugs_its_sender(lab):  # noqa: F811

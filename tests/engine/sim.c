@@ -583,6 +583,7 @@ struct totals {
     uint64_t same_cqes, same_bytes;     /* compared */
     double seconds;
 };
+_Static_assert(sizeof(struct totals) == 15 * 8, "totals_add() adds them all");
 
 static void totals_add(struct totals *sum, const struct totals *t)
 {
@@ -934,7 +935,7 @@ static void report(const char *what, const struct totals *t)
     fflush(stdout);
 }
 
-/* Workloads in turn, for each seed from @from on, until @limit seconds end. */
+/* Workloads in turn, for each seed from @from on, until @limit seconds have passed. */
 static void run_timed(const char *workload, uint64_t from, double limit,
                       FILE *log, bool trace)
 {
@@ -946,9 +947,11 @@ static void run_timed(const char *workload, uint64_t from, double limit,
 
     memset(of, 0, sizeof(of));
     memset(&all, 0, sizeof(all));
+    for (w = sim_workloads; w->name; w++) {
+    }
+    CHECK(w - sim_workloads <= 64, "too many workloads");
     for (seed = from; now_s() < end; seed++) {
         for (w = sim_workloads, i = 0; w->name; w++, i++) {
-            CHECK(i < sizeof(of) / sizeof(of[0]), "too many workloads");
             if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
                 run_seed(w, seed, log, trace, NULL, &of[i]);
             }
@@ -960,7 +963,9 @@ static void run_timed(const char *workload, uint64_t from, double limit,
             totals_add(&all, &of[i]);
         }
     }
-    report("all", &all);
+    if (!strcmp(workload, "all")) {
+        report("all", &all);
+    }
 }
 
 /* The sanitizers have a better one; this is for builds without. */
@@ -1081,15 +1086,15 @@ int main(int argc, char **argv)
         report("seeds file", &all);
         return 0;
     }
+    if (strcmp(workload, "all")) {
+        find_workload(workload);
+    }
     if (limit > 0) {
         from = given ? from : (uint64_t)time(NULL) * 1000000;
         printf("seeds from %" PRIu64 "\n", from);
         fflush(stdout);
         run_timed(workload, from, limit, log, trace);
         return 0;
-    }
-    if (strcmp(workload, "all")) {
-        find_workload(workload);
     }
     for (w = sim_workloads; w->name; w++) {
         struct totals t;

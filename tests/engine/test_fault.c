@@ -285,7 +285,7 @@ static void refused(void **state)
     peer_free(p);
 }
 
-/* What was received passes, even if the wire does not take what is to be sent. */
+/* What was received passes, even if the wire takes nothing. */
 static void busy_one_way(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -302,7 +302,7 @@ static void busy_one_way(void **state)
             .rkey = p->mr.key, .dmalen = 4, .data = "abcd", .len = 4,
             .ackreq = true);
     assert_int_equal(qhca_fault_held(p->e), 2);
-    p->w.wire.refuse = 65535;
+    p->w.wire.refuse = 65536;
     world_run(&p->w, 1100000);
     gbuf_read(&p->mr.buf, 0, got, 4);
     assert_memory_equal(got, "abcd", 4);
@@ -917,6 +917,7 @@ static void stops(void **state)
     rule_add(p->e, RULE(DUPLICATE));
     assert_non_null(qhca_fault_add(p->e, &now));
     assert_non_null(qhca_fault_seed(p->e, 1));
+    assert_false(qhca_fault_remove(p->e, 0));
     node_continue(p->n);
     world_run(&p->w, 1000);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 3);

@@ -46,10 +46,20 @@ static void no_room(void **state)
     peer_free(p);
 }
 
-/* Those held pass as long as a call may cost; then the next run goes on. */
+static void flush_nothing(struct qhca *e)
+{
+    (void)e;
+}
+
+/*
+ * Those held pass as long as a call may cost; then the next run goes on.  What
+ * arrives until then does not overtake the rest.
+ */
 static void costly_call(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    const struct qhca_hooks *usual;
+    struct qhca_hooks hooks;
     char got[4];
     unsigned i;
 
@@ -62,15 +72,24 @@ static void costly_call(void **state)
                 .data = "abcd", .len = 4);
     }
     assert_int_equal(qhca_fault_held(p->e), 100);
+    usual = p->e->hooks;
+    hooks = *usual;
     qhca_call_begins(p->e);
     qhca_cost(p->e, QHCA_CALL_COST - 10);   /* what else the call has done */
     qhca_fault_remove(p->e, 0);
     assert_in_range(qhca_fault_held(p->e), 89, 99);
     assert_in_range(p->e->cost - p->e->call_begin, QHCA_CALL_COST,
                     QHCA_CALL_COST + 10);
+    hooks.flush = flush_nothing;        /* as if it had reached its limit */
+    p->e->hooks = &hooks;
+    peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn + 100,
+            .va = PEER_IOVA + 400, .rkey = p->mr.key, .dmalen = 4,
+            .data = "abcd", .len = 4, .ackreq = true);
+    p->e->hooks = usual;
     world_run(&p->w, 1000);
     assert_int_equal(qhca_fault_held(p->e), 0);
-    for (i = 0; i < 100; i++) {
+    peer_expect_aeth(p, 0x1f, p->a.rq_psn + 100);
+    for (i = 0; i < 101; i++) {
         gbuf_read(&p->mr.buf, 4 * i, got, 4);
         assert_memory_equal(got, "abcd", 4);
     }

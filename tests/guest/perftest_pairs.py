@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Lines of perftest in which each two values of its options occur together at least once, if perftest
-permits both: a bug often needs two of them.
+Lines of perftest in which every pair of values of these options occurs at least once, where it makes
+sense: a bug often needs two of them.
 """
 
 import itertools
@@ -24,23 +24,24 @@ FACTORS = [
 
 
 def permitted(program, transport, size, mtu, qps, events, cm, depth, inline, srq, both) -> bool:
-    """Does perftest accept them, and do they change something?"""
+    """Does perftest accept them, does each change something, and is there no chance in it?"""
     _, verb, kind = program.split("_")
     bandwidth = kind == "bw"
     datagram = transport == "-c UD"
     return not (
         (transport and verb in ("read", "atomic"))
         or (datagram and verb != "send")
-        or (datagram and size in ("", "-s 70000"))          # a packet at most
+        or (datagram and size in ("", "-s 70000"))          # reduced to a packet
         or (datagram and mtu)
         or (verb == "atomic" and (size or mtu))
-        or (not bandwidth and (qps or depth or srq or both))
-        or (events and verb == "write")                     # nothing arrives there
+        or (not bandwidth and (qps or depth or both))
+        or (events and verb == "write")                     # refused
         or (cm and (transport == "-c UC" or mtu))           # its QPs have the port's MTU
-        or (inline and (verb not in ("send", "write") or size != "-s 1"))
+        or (inline and (verb not in ("send", "write")
+                        or (size != "-s 1" and (size or bandwidth))))
         or (srq and (verb != "send" or transport == "-c UC"))
         or (srq and cm)                                     # fails, and so does its clean-up
-        or ("-l" in depth and verb not in ("send", "write"))
+        or (srq and datagram and qps)                       # fewer receives than datagrams
     )
 
 
@@ -59,5 +60,6 @@ def lines() -> list[str]:
     while missing:
         mask, values = max(reach, key=lambda r: (r[0] & missing).bit_count())
         missing &= ~mask
+        # a multiple of the lists' length, and more than a queue holds
         chosen.append(" ".join([*filter(None, values), "-n 96"]))
     return chosen

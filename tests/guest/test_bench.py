@@ -78,7 +78,7 @@ def test_net(bench, tmp_path):
     earlier = tmp_path / "earlier.json"
     earlier.write_text(json.dumps({"net": told}))
     bench("bench.json", *only, "--against", str(earlier))
-    assert f"before of {earlier}" in bench.said and "against virtio" in bench.said
+    assert f"with the run of {earlier}" in bench.said and "against virtio" in bench.said
 
 
 @long

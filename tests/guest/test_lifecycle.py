@@ -67,7 +67,7 @@ def test_unbind_rebind_in_traffic(pair, rounds):
         stop(server)
         pair.a.run(f"echo {pci} > {DRIVER}/bind")
         restore(pair, pair.a)
-        # A small number, not made of the PCI address, which has more bits than an ID.
+        # A small number, not derived from the PCI address, which has more bits than an ID.
         auxiliary = pair.a.run("ls /sys/bus/auxiliary/devices").out
         assert re.search(r"^qhca\.ib\.\d$", auxiliary, re.M), auxiliary
 

@@ -188,7 +188,7 @@ def test_page_that_cannot_be_mapped(pair, modules):
 
 
 def test_page_fault_that_cannot_be_served(pair, modules):
-    """The device asks once for each request that fails, not without end."""
+    """The device asks once for each request, or a little more often if pages move meanwhile."""
     before = pair.a.ethtool_stat("page_faults")
     pair.a.run(f"insmod {modules('fail_map')} comm=kworker/u")
     try:

@@ -109,8 +109,28 @@ def test_earlier_qhca():
     assert "4.00 x virtio-net, aim 3 x" in told[0] and "4.00 x 9add8dd1, aim 5 x" in told[1]
     # there are no goals beside another revision
     assert len(net.aims(entry, "1234567")) == 1
-    entry = net.entry_of("ncdevmem", {"qhca": [figures(50)], "virtio": [], "before": []}, {})
+    entry = net.entry_of("ncdevmem", {"qhca": [figures(50)], "virtio": [], "before": []},
+                         {"virtio": "not possible: 1 queues\nmore"})
+    assert net.why_rows(entry) == [f"{'ncdevmem':22} not measured, virtio: not possible: 1 queues"]
     assert net.before_row(entry).split() == ["ncdevmem", "-"] and net.aims(entry, "9add8dd1") == []
+
+
+@pytest.mark.parametrize("state, can", [("off", True), ("on", True), ("n/a", False)])
+def test_header_data_split(state, can):
+    rings = f"Pre-set maximums:\nTX push buff len:\tn/a\nTCP data split:\t{state}\n"
+    assert net.can_split(rings) is can and not net.can_split("RX: 1024\n")
+
+
+def test_what_against_means(tmp_path):
+    qemu, file = tmp_path / "qemu", tmp_path / "figures"
+    for path in (qemu, file):
+        path.touch()
+    qemu.chmod(0o755)
+    assert revisions.is_qemu(str(qemu)) and not revisions.is_file(str(qemu))
+    assert revisions.is_file(str(file)) and not revisions.is_qemu(str(file))
+    assert revisions.is_file("no-such.json")        # a mistyped name is no revision
+    for revision in ("HEAD", str(tmp_path)):
+        assert not revisions.is_file(revision) and not revisions.is_qemu(revision)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"results": []}'])

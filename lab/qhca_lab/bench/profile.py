@@ -41,7 +41,7 @@ PURPOSES = [(name, re.compile(pattern)) for name, pattern in (
     ("host's sockets: copies", r"^(_copy_(from|to)_iter|copyin|copyout)"),
     ("host's sockets: sending", r"^net_dgram_receive"),
     ("host's sockets: receiving", r"^net_dgram_(read|send)"),
-    ("memory link: bells", r"^qhca_(op_memlink_bell|memlink_(rung|readable)|fds_recv|bells_\w+)$"),
+    ("memory link: bells", r"^qhca_(op_memlink_bell|memlink_(rung|readable|ring|more)|fds_recv|bells_\w+)$"),
     ("memory link: rings", r"^qhca_(op_)?(memlink|shring)_"),
     ("QEMU's net layer", r"^(qemu_net_|qemu_deliver_|qemu_send_|qemu_flush_|net_)"),
     ("ICRC", r"^(crc32_|qhca_icrc)"),

@@ -87,13 +87,22 @@ class Before(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What the table says of it, behind its name."""
+        """What the table says of it, after its name."""
         return ", with its driver and provider" if self.software else ""
+
+
+def is_qemu(against: str) -> bool:
+    return os.path.isfile(against) and os.access(against, os.X_OK)
+
+
+def is_file(against: str) -> bool:
+    """A file of figures, and neither a QEMU nor a revision?"""
+    return against.endswith(".json") or (os.path.isfile(against) and not is_qemu(against))
 
 
 def what_before(against: str, software: bool) -> Before:
     """What --against AGAINST means, built if need be; SOFTWARE: with driver and provider."""
-    if os.access(against, os.X_OK):
+    if is_qemu(against):
         if software:
             raise LabError("--software needs a revision: a QEMU has no driver and no provider")
         return Before(against)

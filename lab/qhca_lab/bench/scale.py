@@ -292,7 +292,7 @@ def measure(lab: Lab, cases: dict[str, Case], args, way) -> list[dict]:
 
 
 HEAD = (f"{'RDMA WRITE':24} {'':8} {'rate':>12} {'':7} {'of one QP':>9}   "
-        "CPU us, QEMUs (of that main loops)")
+        "CPU us, QEMUs (of these, main loops)")
 
 
 def line(row: dict) -> str:

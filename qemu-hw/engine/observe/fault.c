@@ -926,6 +926,9 @@ bool qhca_fault_remove(struct qhca *e, uint32_t id)
     struct qhca_fault_rule f;
     unsigned i = 0;
 
+    if (e->halted) {
+        return false;
+    }
     while (fs && i < fs->rules) {
         if (id && fs->rule[i].id != id) {
             i++;

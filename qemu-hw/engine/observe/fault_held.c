@@ -33,9 +33,13 @@ static void fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
     fs->frames++;
 }
 
-/* The first due packet that was received (@in) or is to be sent (@out). */
+/* Bits of what is held. */
+#define FAULT_IN    1
+#define FAULT_OUT   2
+
+/* The first due packet of those directions, or NULL. */
 static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs,
-                                                bool in, bool out)
+                                                unsigned directions)
 {
     struct qhca_fault_frame *fr, *best = NULL;
     unsigned i, seen = 0;
@@ -46,7 +50,7 @@ static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs,
             continue;
         }
         seen++;
-        if (!fr->deadline && (fr->in ? in : out) &&
+        if (!fr->deadline && directions & (fr->in ? FAULT_IN : FAULT_OUT) &&
             (!best || fr->seq < best->seq)) {
             best = fr;
         }
@@ -66,7 +70,7 @@ static void fault_frame_loop(struct qhca *e, const struct qhca_fault_frame *fr,
 }
 
 /* Send @fr to the wire and to ourselves; false: not now. */
-static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr)
+static bool fault_let_out(struct qhca *e, struct qhca_fault_frame *fr)
 {
     uint8_t *slot;
 
@@ -117,7 +121,7 @@ static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
 {
     if (fr->in) {
         fault_deliver(e, fr);
-    } else if (!fault_send(e, fr)) {
+    } else if (!fault_let_out(e, fr)) {
         return false;
     }
     free(fr->data);
@@ -131,18 +135,20 @@ void qhca_fault_flush(struct qhca *e)
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
-    bool out = true;
+    unsigned directions = FAULT_IN | FAULT_OUT;
 
     if (fs->flushing || !fs->frames) {
         return;
     }
     fs->flushing = true;
-    while (qhca_active(e) && (fr = fault_first_due(fs, true, out)) != NULL) {
+    while (qhca_active(e) && (fr = fault_first_due(fs, directions)) != NULL) {
         if (qhca_call_spent(e)) {
             qhca_kick(e);       /* the next run goes on */
             break;
         }
-        out &= fault_let_pass(e, fr);
+        if (!fault_let_pass(e, fr)) {
+            directions = FAULT_IN;      /* the wire is busy */
+        }
     }
     fs->flushing = false;
     if (!fs->frames) {
@@ -267,12 +273,18 @@ bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
                            struct qhca_fault_frame *what, const uint8_t *data,
                            uint32_t len)
 {
+    struct qhca_faults *fs = e->faults;
     bool late = qhca_fault_has(h, QHCA_FLT_DELAY);
     bool after = qhca_fault_has(h, QHCA_FLT_REORDER);
     uint64_t ns = late ? h->ns : h->hold_ns;
 
-    if (!late && (!after || fault_reordering(e->faults, what))) {
-        return false;
+    if (!late && (!after || fault_reordering(fs, what))) {
+        /* Earlier ones may be due, if a call could not deliver them all. */
+        if (!what->in || fs->flushing || !fault_first_due(fs, FAULT_IN)) {
+            return false;
+        }
+        fault_keep(e, what, data, len);
+        return true;
     }
     what->rule = h->rule[late ? QHCA_FLT_DELAY : QHCA_FLT_REORDER];
     what->after = late ? 0 : h->after;
@@ -315,7 +327,7 @@ void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
     bool loop = what->loop;
 
     if (!held && what->wire &&
-        (fault_first_due(fs, false, true) || !qhca_tx(e, data, len))) {
+        (fault_first_due(fs, FAULT_OUT) || !qhca_tx(e, data, len))) {
         /* behind packets that are due, or until the wire is free */
         what->loop = false;
         fault_keep(e, what, data, len);
