@@ -63,9 +63,10 @@ static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
 
 bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
 {
-    unsigned i;
+    unsigned i = 0;
 
-    for (i = 0; i < b->n && b->later[i].fd != fd; i++) {
+    while (i < b->n && b->later[i].fd != fd) {
+        i++;
     }
     if (!b->answering || i == QHCA_BELLS_LATER) {
         return false;
