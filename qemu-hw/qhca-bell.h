@@ -31,7 +31,10 @@ typedef struct QhcaBellFns {
      * it first.  Others may have the BQL between two calls.
      */
     bool (*more)(void *opaque, bool now);
-    /** The socket with number @id, which was to be rung later, cannot be. */
+    /**
+     * The socket with number @id, which was to be rung later, cannot be; the
+     * number may be one that was removed, or that another socket has got since.
+     */
     void (*lost)(void *opaque, uint64_t id);
 } QhcaBellFns;
 

@@ -866,7 +866,8 @@ static void qhca_memlink_lost(void *opaque, uint64_t id)
 {
     QhcaMemlinkPeer *p = qhca_memlink_peer(opaque, id);
 
-    if (p) {
+    /* Another link may have got the number meanwhile. */
+    if (p && !qhca_bells_send(p->fd)) {
         qhca_memlink_drop(p);
     }
 }

@@ -12,6 +12,8 @@
 #include "sim_hostile.h"
 #include "sim_outcome.h"
 
+#define WORKLOADS_MAX   64
+
 static const char *program;
 static struct sim *current;
 static bool sabotage;
@@ -935,32 +937,34 @@ static void report(const char *what, const struct totals *t)
     fflush(stdout);
 }
 
+static bool selected(const struct sim_workload *w, const char *workload)
+{
+    return !strcmp(workload, "all") || !strcmp(workload, w->name);
+}
+
 /* Workloads in turn, for each seed from @from on, until @limit seconds have passed. */
 static void run_timed(const char *workload, uint64_t from, double limit,
                       FILE *log, bool trace)
 {
     double end = now_s() + limit;
+    struct totals of[WORKLOADS_MAX], all;
     const struct sim_workload *w;
-    struct totals of[64], all;
     uint64_t seed;
-    size_t i;
 
     memset(of, 0, sizeof(of));
     memset(&all, 0, sizeof(all));
-    for (w = sim_workloads; w->name; w++) {
-    }
-    CHECK(w - sim_workloads <= 64, "too many workloads");
     for (seed = from; now_s() < end; seed++) {
-        for (w = sim_workloads, i = 0; w->name; w++, i++) {
-            if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
-                run_seed(w, seed, log, trace, NULL, &of[i]);
+        for (w = sim_workloads; w->name; w++) {
+            CHECK(w < sim_workloads + WORKLOADS_MAX, "too many workloads");
+            if (selected(w, workload)) {
+                run_seed(w, seed, log, trace, NULL, &of[w - sim_workloads]);
             }
         }
     }
-    for (w = sim_workloads, i = 0; w->name; w++, i++) {
-        if (of[i].runs) {
-            report(w->name, &of[i]);
-            totals_add(&all, &of[i]);
+    for (w = sim_workloads; w->name; w++) {
+        if (selected(w, workload)) {
+            report(w->name, &of[w - sim_workloads]);
+            totals_add(&all, &of[w - sim_workloads]);
         }
     }
     if (!strcmp(workload, "all")) {
@@ -1099,7 +1103,7 @@ int main(int argc, char **argv)
     for (w = sim_workloads; w->name; w++) {
         struct totals t;
 
-        if (strcmp(workload, "all") && strcmp(workload, w->name)) {
+        if (!selected(w, workload)) {
             continue;
         }
         memset(&t, 0, sizeof(t));

@@ -840,13 +840,13 @@ void qhca_fault_sites(struct qhca *e)
     for (i = 0; i < fs->rules; i++) {
         e->fault_sites |= 1u << fs->rule[i].at;
     }
+    if (!qhca_faulty(e, QHCA_FLT_AT_COMMAND)) {
+        fs->command_asked = false;
+    }
     /*
      * Held packets stay in order with those that arrive: the packet hooks must
      * run as long as there are any.
      */
-    if (!qhca_faulty(e, QHCA_FLT_AT_COMMAND)) {
-        fs->command_asked = false;
-    }
     if (fs->frames) {
         e->fault_sites |= 1u << QHCA_FLT_AT_PACKET | 1u << QHCA_FLT_AT_FRAME;
     }

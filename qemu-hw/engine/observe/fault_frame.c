@@ -70,19 +70,18 @@ void qhca_fault_frame_rx(struct qhca *e, struct qhca_eth_frame *f)
     uint32_t n = (uint32_t)f->len;
     struct qhca_fault_hits h;
     uint64_t before = fs->seq;
+    bool spoil;
 
     qhca_fault_ask(e, &s, &h);
     if (!qhca_active(e) || !e->link || qhca_fault_has(&h, QHCA_FLT_DROP)) {
         return;                 /* as if it had never arrived */
     }
-    if (f->data == e->eth->cut) {
-        /* Merging, which may follow, cuts other packets there. */
+    /* Merging, which may follow, cuts other packets in the same buffer. */
+    spoil = qhca_fault_has(&h, QHCA_FLT_CORRUPT);
+    if (spoil || f->data == e->eth->cut) {
         qhca_eth_frame_parse(e, f, frame_copy(e, f->data, n), n);
     }
-    if (qhca_fault_has(&h, QHCA_FLT_CORRUPT)) {
-        if (f->data != fs->spoilt) {
-            qhca_eth_frame_parse(e, f, frame_copy(e, f->data, n), n);
-        }
+    if (spoil) {
         frame_spoil(e, &f->h, h.draw);
         qhca_eth_frame_parse(e, f, fs->spoilt, n);
     }

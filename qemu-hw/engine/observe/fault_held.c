@@ -33,11 +33,7 @@ static void fault_keep(struct qhca *e, const struct qhca_fault_frame *what,
     fs->frames++;
 }
 
-/* Bits of what is held. */
-#define FAULT_IN    1
-#define FAULT_OUT   2
-
-/* The first due packet of those directions, or NULL. */
+/* The first due packet of those directions (QHCA_FLT_IN, _OUT), or NULL. */
 static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs,
                                                 unsigned directions)
 {
@@ -50,7 +46,8 @@ static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs,
             continue;
         }
         seen++;
-        if (!fr->deadline && directions & (fr->in ? FAULT_IN : FAULT_OUT) &&
+        if (!fr->deadline &&
+            directions & (fr->in ? QHCA_FLT_IN : QHCA_FLT_OUT) &&
             (!best || fr->seq < best->seq)) {
             best = fr;
         }
@@ -135,7 +132,7 @@ void qhca_fault_flush(struct qhca *e)
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
-    unsigned directions = FAULT_IN | FAULT_OUT;
+    unsigned directions = QHCA_FLT_IN | QHCA_FLT_OUT;
 
     if (fs->flushing || !fs->frames) {
         return;
@@ -147,7 +144,7 @@ void qhca_fault_flush(struct qhca *e)
             break;
         }
         if (!fault_let_pass(e, fr)) {
-            directions = FAULT_IN;      /* the wire is busy */
+            directions = QHCA_FLT_IN;      /* the wire is busy */
         }
     }
     fs->flushing = false;
@@ -280,7 +277,7 @@ bool qhca_fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
 
     if (!late && (!after || fault_reordering(fs, what))) {
         /* Earlier ones may be due, if a call could not deliver them all. */
-        if (!what->in || fs->flushing || !fault_first_due(fs, FAULT_IN)) {
+        if (!what->in || fs->flushing || !fault_first_due(fs, QHCA_FLT_IN)) {
             return false;
         }
         fault_keep(e, what, data, len);
@@ -327,7 +324,7 @@ void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
     bool loop = what->loop;
 
     if (!held && what->wire &&
-        (fault_first_due(fs, FAULT_OUT) || !qhca_tx(e, data, len))) {
+        (fault_first_due(fs, QHCA_FLT_OUT) || !qhca_tx(e, data, len))) {
         /* behind packets that are due, or until the wire is free */
         what->loop = false;
         fault_keep(e, what, data, len);
