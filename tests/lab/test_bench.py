@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import LabError  # noqa: E402
 from qhca_lab import machine  # noqa: E402
 from qhca_lab.bench import (  # noqa: E402
-    aims, net, perftest, results, revisions, scale, softroce)
+    aims, cpu, net, perftest, results, revisions, scale, softroce)
 
 # Output of iperf3 3.18, without the unused parts.
 IPERF = {
@@ -53,13 +53,22 @@ def test_iperf_that_fails(text, why):
 def test_seconds_of_a_guest():
     """Everything but waiting; steal and guest time are not the guest's work."""
     stat = "cpu  100 20 300 9999 8888 4 5 777 666 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n"
-    assert net.guest_seconds(stat, 100) == pytest.approx(4.29)
+    assert cpu.guest_seconds(stat, 100) == pytest.approx(4.29)
 
 
-def test_seconds_of_a_process():
-    """Its name may look like fields."""
-    stat = "42 (qhca-a) 1 2) S 1 42 42 0 -1 4194560 5 6 7 8 250 150 99 98 20 0 7 0 12345"
-    assert net.process_seconds(stat, 100) == 4.0
+def test_seconds_of_loops(tmp_path):
+    """The first thread is the main loop, whatever its name; vCPUs do not count."""
+    for tid, name, ns in (("42", "qemu-system-x86", 3), ("43", "CPU 0/TCG", 70),
+                          ("44", cpu.BELLS, 2)):
+        task = tmp_path / "42/task" / tid
+        task.mkdir(parents=True)
+        (task / "comm").write_text(name + "\n")
+        (task / "schedstat").write_text(f"{ns * 10**9} 5 6\n")
+    assert cpu.loop_seconds(tmp_path / "42/task") == 5.0
+
+
+def test_bells_thread_has_that_name():
+    assert f'"{cpu.BELLS}"' in (TOP / "qemu-hw/qhca-bell.c").read_text()
 
 
 def test_price_is_that_of_the_run():

@@ -18,6 +18,7 @@ from ..lab import Lab, Options
 from ..paths import BUILD
 from . import revisions
 from .perftest import NAME, given, measure, nics, qhca_ends, say
+from .results import judged
 from .softroce import HOST_AIMS, beside_host, host_limits
 
 HOST = "host"
@@ -104,7 +105,7 @@ def line(row: dict) -> str:
         told += f" {row['figure']:6.2f} of {row['of']}, aim {row['aim']:g}"
     else:
         told += f" aim: at most {row['aim']:g} {row['unit']}"
-    return f"{head} {told}: {'reached' if row['reached'] else 'MISSED'}"
+    return f"{head} {told}: {judged(row['reached'])}"
 
 
 def summary(rows: list[dict]) -> str:

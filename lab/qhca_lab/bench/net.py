@@ -20,12 +20,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import pair
+from .. import kernels, pair
 from ..errors import CommandFailed, LabError
 from ..guest import Guest
 from ..lab import Lab, Options
 from ..selftests import place, two_ends
-from . import results, revisions
+from . import cpu, results, revisions
 from .perftest import NAME, given, nics, say
 
 GIB = 1 << 30
@@ -46,7 +46,7 @@ PATIENCE = 300
 @dataclasses.dataclass
 class Cpu:
     """Seconds of CPU time: of the guests by their own account, of their QEMUs, and of
-    the QEMUs' main loops, in which most of the device runs."""
+    the QEMUs' main loops and bells' threads, in which most of the device runs."""
 
     guest: float
     qemu: float
@@ -57,29 +57,15 @@ class Cpu:
                      zip(dataclasses.astuple(self), dataclasses.astuple(before))))
 
 
-def guest_seconds(stat: str, hertz: int) -> float:
-    """CPU time of a guest, from its /proc/stat and its ticks per second."""
-    words = stat.splitlines()[0].split()
-    user, nice, system, _idle, _iowait, irq, softirq = (int(n) for n in words[1:8])
-    return (user + nice + system + irq + softirq) / hertz
-
-
-def process_seconds(stat: str, hertz: int) -> float:
-    """CPU time of a process or thread, from its line in /proc/PID/stat."""
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / hertz
-
-
 def cpu_now(lab: Lab) -> Cpu:
     """The CPU time of all guests of LAB up to now."""
-    hertz = os.sysconf("SC_CLK_TCK")
     total = Cpu(0.0, 0.0, 0.0)
     for guest in lab.guests:
         ticks, _, stat = guest.run("getconf CLK_TCK; cat /proc/stat").out.partition("\n")
-        pid = guest.state["process"]["pid"]
-        total.guest += guest_seconds(stat, int(ticks))
-        total.qemu += process_seconds(Path(f"/proc/{pid}/stat").read_text(), hertz)
-        total.loop += process_seconds(Path(f"/proc/{pid}/task/{pid}/stat").read_text(), hertz)
+        qemu, loop = cpu.qemu_seconds(guest)
+        total.guest += cpu.guest_seconds(stat, int(ticks))
+        total.qemu += qemu
+        total.loop += loop
     return total
 
 
@@ -196,10 +182,10 @@ def sample(lab: Lab, adapter: str, case: str, seconds: int, folder: str) -> dict
     """One run of a case: MiB/s, and CPU seconds per GiB."""
     before = cpu_now(lab)
     run = CASES[case](lab, adapter, seconds, folder)
-    cpu = cpu_now(lab).since(before)
+    spent = cpu_now(lab).since(before)
     gib = run.bytes / GIB
-    return {"speed": run.speed, "guest": cpu.guest / gib, "qemu": cpu.qemu / gib,
-            "loop": cpu.loop / gib}
+    return {"speed": run.speed, "guest": spent.guest / gib, "qemu": spent.qemu / gib,
+            "loop": spent.loop / gib}
 
 
 def entry_of(case: str, samples: dict[str, list[dict]], errors: dict[str, str]) -> dict:
@@ -226,8 +212,7 @@ def aims(entry: dict, revision: str) -> list[tuple[str, float, float]]:
 
 
 def aim_row(case: str, other: str, times: float, aim: float) -> str:
-    told = "reached" if times >= aim else "MISSED"
-    return f"{case:22} {times:6.2f} x {other}, aim {aim:g} x: {told}"
+    return f"{case:22} {times:6.2f} x {other}, aim {aim:g} x: {results.judged(times >= aim)}"
 
 
 def why_rows(entry: dict) -> list[str]:
@@ -258,7 +243,7 @@ def measure(labs: dict[str, Lab], case: str, args, folder: str) -> dict:
 
 
 HEAD = (f"{'':22} {'qhca':>9} {'virtio':>9} {'MiB/s':6} {'':>7}   CPU s/GiB: "
-        f"{'guests':>15} {'QEMUs':>15} {'main loops':>15}")
+        f"{'guests':>15} {'QEMUs':>15} {'of these, loops':>15}")
 
 
 def row(entry: dict) -> str:
@@ -287,44 +272,38 @@ def earlier(path: str) -> dict[str, dict]:
     return {entry["case"]: entry for entry in told["net"]["results"]}
 
 
+def then_row(case: str, now: dict | None, then: dict | None, ratios: str = "") -> str:
+    """Figures of qhca for a CASE, now and then; above 1 is better. RATIOS: what else to tell."""
+    if not now or not then:
+        return f"{case:22} {'-':>9}"
+    return (f"{case:22} {now['speed']:>9,.0f} {then['speed']:>9,.0f} MiB/s  "
+            f"{now['speed'] / then['speed']:6.2f} x{ratios}   "
+            f"QEMUs {now['qemu']:.2f} s/GiB, before {then['qemu']:.2f}")
+
+
 def before_row(entry: dict) -> str:
     """A case's figures of qhca, and of the revision of --against."""
-    if "gain" not in entry:
-        return f"{entry['case']:22} {'-':>9}"
-    now, then = entry["qhca"], entry["before"]
-    return (f"{entry['case']:22} {now['speed']:>9,.0f} {then['speed']:>9,.0f} MiB/s  "
-            f"{entry['gain']:6.2f} x   QEMUs {now['qemu']:.2f} s/GiB, before {then['qemu']:.2f}")
+    return then_row(entry["case"], entry["qhca"], entry["before"])
 
 
 def against_row(now: dict, before: dict | None) -> str:
-    """A case's figures of qhca, now and in an earlier run; above 1 is better."""
-    then = before.get("qhca") if before else None
-    if not now["qhca"] or not then:
-        return f"{now['case']:22} {'-':>9}"
-    text = f"{now['case']:22} {now['qhca']['speed']:>9,.0f} {then['speed']:>9,.0f} MiB/s  "
-    text += f"{now['qhca']['speed'] / then['speed']:6.2f} x"
+    """A case's figures of qhca, now and in an earlier run."""
+    before = before or {}
+    ratios = ""
     if "ratio" in now and "ratio" in before:
-        text += f"   against virtio {now['ratio']:.1f} x, before {before['ratio']:.1f} x"
-    return text + f"   QEMUs {now['qhca']['qemu']:.2f} s/GiB, before {then['qemu']:.2f}"
+        ratios = f"   against virtio {now['ratio']:.1f} x, before {before['ratio']:.1f} x"
+    return then_row(now["case"], now["qhca"], before.get("qhca"), ratios)
 
 
-@contextlib.contextmanager
 def all_labs(args, before: revisions.Before | None):
-    """The labs, by the names of the table, all stopped; with BEFORE one more, named "before"."""
+    """The labs, by the names of the table, all frozen; with BEFORE one more, named "before"."""
     options = Options(smp=args.smp, tied=True)
-    wanted = {name: (nics([nic] * 2, args.property), options) for name, nic in ADAPTERS.items()}
+    wanted = {name: (f"{NAME}-net-{name}", nics([nic] * 2, args.property), options)
+              for name, nic in ADAPTERS.items()}
     if before:
-        wanted["before"] = ["qhca"] * 2, dataclasses.replace(
+        wanted["before"] = f"{NAME}-net-before", ["qhca"] * 2, dataclasses.replace(
             options, binary=before.binary, software=before.software)
-    with contextlib.ExitStack() as stack:
-        labs = {}
-        for name, (kinds, chosen) in wanted.items():
-            labs[name] = stack.enter_context(Lab.up(
-                f"{NAME}-net-{name}", kinds, chosen, progress=say, replace=True))
-            labs[name].freeze()
-        yield labs
-        for lab in labs.values():
-            lab.thaw()
+    return revisions.frozen(wanted)
 
 
 def compare(args, cases) -> int:
@@ -341,11 +320,10 @@ def compare(args, cases) -> int:
     minutes = len(cases) * args.rounds * count * (args.seconds + 7) / 60
     say(f"booting {2 * count} guests; then about {minutes:.0f} minutes")
     found = []
+    kernel = kernels.kernel(kernels.usual())
+    kernel.check()
+    folder = place.shared(kernel.version)
     with all_labs(args, before) as labs:
-        labs["qhca"].thaw()
-        kernel = labs["qhca"]["a"].run("uname -r").out.strip()
-        labs["qhca"].freeze()
-        folder = place.shared(kernel)
         for case in cases:
             found.append(measure(labs, case, args, folder))
             say(row(found[-1]))
@@ -367,10 +345,11 @@ def compare(args, cases) -> int:
     for told in judged:
         print(aim_row(*told))
     for entry in found:
-        print(*why_rows(entry), sep="\n", end="\n" * bool(entry["errors"]))
+        for why in why_rows(entry):
+            print(why)
     target = results.keep("net", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel,
+        "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel.version,
         "properties": args.property, "against": revision or args.against,
         "results": found,
     })  # fmt: skip

@@ -41,7 +41,8 @@ PURPOSES = [(name, re.compile(pattern)) for name, pattern in (
     ("host's sockets: copies", r"^(_copy_(from|to)_iter|copyin|copyout)"),
     ("host's sockets: sending", r"^net_dgram_receive"),
     ("host's sockets: receiving", r"^net_dgram_(read|send)"),
-    ("memory link: bells", r"^qhca_(op_memlink_bell|memlink_(rung|readable|ring|more)|fds_recv|bells_\w+)$"),
+    ("memory link: bells", r"^qhca_(op_memlink_bell|memlink_(rung|readable|ring|more)|fds_recv|"
+     r"bells_\w+)$"),
     ("memory link: rings", r"^qhca_(op_)?(memlink|shring)_"),
     ("QEMU's net layer", r"^(qemu_net_|qemu_deliver_|qemu_send_|qemu_flush_|net_)"),
     ("ICRC", r"^(crc32_|qhca_icrc)"),
@@ -173,7 +174,8 @@ def profile(args, runs: list[str]) -> int:
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "accel": accel,
         "link": link, "properties": args.property, "seconds": args.seconds,
         "runs": told}, indent=1) + "\n")
-    print(f"\nguests run under {accel}, link {link}{given(args.property)}; flame graphs are in {FOLDER}")
+    print(f"\nguests run under {accel}, link {link}{given(args.property)}; flame graphs are in "
+          f"{FOLDER}")
     return 0
 
 

@@ -11,6 +11,11 @@ from ..paths import BUILD
 PARTS = ("net", "scale")
 
 
+def judged(reached: bool) -> str:
+    """How the tables say whether an aim was reached."""
+    return "reached" if reached else "MISSED"
+
+
 def keep(part: str | None, figures: dict) -> Path:
     """Replace PART (None: everything outside the parts) by FIGURES; returns the file."""
     target = BUILD / "bench.json"

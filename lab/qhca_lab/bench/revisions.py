@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import statistics
@@ -16,6 +17,7 @@ from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
 from .perftest import NAME, given, measure, nics, qhca_ends, say
+from .results import judged
 
 # The revision at which the goals were set, before memory links and super-frames, and how
 # many times better than its device a case should be, by the kind of link.
@@ -43,8 +45,8 @@ def verdict(entry: dict) -> str:
     aim = entry.get("aim")
     if not aim:
         return ""
-    told = ("reached" if entry["ratio"] >= aim
-            else "reached in some rounds" if entry["most"] >= aim else "MISSED")
+    told = ("reached in some rounds" if entry["ratio"] < aim <= entry["most"]
+            else judged(entry["ratio"] >= aim))
     return f"  (aim {aim:g} x: {told})"
 
 
@@ -117,24 +119,29 @@ def what_before(against: str, software: bool) -> Before:
 
 
 @contextlib.contextmanager
+def frozen(wanted: dict[str, tuple[str, list[str], Options]]):
+    """Labs by the keys of WANTED, each with its name, its adapters and its options, all frozen."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for key, (name, kinds, options) in wanted.items():
+            found[key] = stack.enter_context(
+                Lab.up(name, kinds, options, progress=say, replace=True))
+            found[key].freeze()
+        yield found
+        for lab in found.values():
+            lab.thaw()
+
+
 def labs(args, link: str, peer: str, before: Before):
     """Two labs, frozen: `now` with this tree's device, and `before` with BEFORE. Their wire is
     LINK, and the adapter of their second guests PEER."""
     kinds = ["qhca", peer]
-    with (
-        Lab.up(NAME, nics(kinds, args.property),
-               Options(smp=args.smp, tied=True, link=link), progress=say, replace=True) as now,
-        Lab.up(NAME + "-before", kinds,
-               Options(smp=args.smp, tied=True, link=link, binary=before.binary,
-                       software=before.software),
-               progress=say, replace=True) as then,
-    ):
-        both = {"now": now, "before": then}
-        for lab in both.values():
-            lab.freeze()
-        yield both
-        for lab in both.values():
-            lab.thaw()
+    options = Options(smp=args.smp, tied=True, link=link)
+    return frozen({
+        "now": (NAME, nics(kinds, args.property), options),
+        "before": (NAME + "-before", kinds, dataclasses.replace(
+            options, binary=before.binary, software=before.software)),
+    })
 
 
 def alternate(args, both: dict[str, Lab], case: tuple) -> dict:
@@ -175,8 +182,9 @@ def compare(args, cases) -> int:
           f"{given(args.property)}; a ratio above 1 is better than before; least and most are of "
           f"{args.rounds} rounds")
     target = BUILD / "bench-against.json"
-    target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
-                                  "properties": args.property, "results": results}, indent=1) + "\n")
+    target.write_text(json.dumps({
+        "against": args.against, "link": link, "peer": args.peer, "properties": args.property,
+        "results": results}, indent=1) + "\n")
     print(target)
     missed = [e for e in results if e["aim"] and e["ratio"] < e["aim"]]
     return int(bool(args.strict and missed))

@@ -24,6 +24,7 @@ from ..errors import CommandTimeout, LabError
 from ..guest import Background, Guest
 from ..lab import Lab, Options
 from . import results
+from .cpu import qemu_seconds
 from .perftest import NAME, given, nics, say
 
 MIB = 1 << 20
@@ -116,15 +117,6 @@ class Traffic:
 
     def __exit__(self, *_exc) -> None:
         self.end()
-
-
-def qemu_seconds(guest: Guest) -> tuple[float, float]:
-    """CPU time of a guest's QEMU so far, and of its main loop's thread, to the nanosecond."""
-    pid = guest.state["process"]["pid"]
-    # The CPU clock of a process, see clock_getcpuclockid(3).
-    whole = time.clock_gettime(~pid << 3 | 2)
-    loop = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]
-    return whole, int(loop) / 1e9
 
 
 def sample(lab: Lab, flows: list[Traffic]) -> dict:
@@ -292,7 +284,7 @@ def measure(lab: Lab, cases: dict[str, Case], args, way) -> list[dict]:
 
 
 HEAD = (f"{'RDMA WRITE':24} {'':8} {'rate':>12} {'':7} {'of one QP':>9}   "
-        "CPU us, QEMUs (of these, main loops)")
+        "CPU us, QEMUs (of these, main loops and bells)")
 
 
 def line(row: dict) -> str:
@@ -311,7 +303,7 @@ def verdict(row: dict) -> str:
     """Whether the goal is met, if there is one."""
     if row["case"] != title(f"{AIM_QPS:,} QPs", Case(active=(AIM_QPS, 1)), AIM_QPS):
         return ""
-    return f"  (aim {AIM}: {'reached' if row['ratio'] >= AIM else 'MISSED'})"
+    return f"  (aim {AIM}: {results.judged(row['ratio'] >= AIM)})"
 
 
 LIFE_HEAD = f"{'us per QP':32}" + "".join(f" {step:>10}" for step in STEPS) + f" {'all':>10}"

@@ -122,7 +122,7 @@ def row(entry: dict) -> str:
     if ratio is not None:
         text += f" {ratio:8.1f} x"
         if entry["aim"]:
-            text += f"  (aim {entry['aim']} x: {'reached' if ratio >= entry['aim'] else 'MISSED'})"
+            text += f"  (aim {entry['aim']} x: {results_file.judged(ratio >= entry['aim'])})"
     return text
 
 
@@ -146,7 +146,7 @@ def host_row(entry: dict) -> str:
     limit = f"at least {told['aim']}" if told["of"] else \
         f"at most {told['aim']:.0f} {entry['unit']}"
     return (f"  {entry['case']:18} {figure:36} aim: {limit}, "
-            f"{'reached' if told['reached'] else 'MISSED'}")
+            f"{results_file.judged(told['reached'])}")
 
 
 def compare(args, cases) -> int:

@@ -112,11 +112,12 @@ def compare(args, cases) -> int:
     print("\n" + f"{'':18} {'unit':6}" + "".join(f" {name:>18}" for name in WAYS))
     for entry in results:
         print(row(entry))
-    print(f"\nmedians of {args.rounds} rounds{given(args.property)}; behind each how much slower than off. break: one that "
-          "is never met;\ndevice: the adapter's part of a recording; guests: driver and provider; "
-          "record: all of it")
+    print(f"\nmedians of {args.rounds} rounds{given(args.property)}; behind each how much slower than "
+          "off. break: one that is never met;\ndevice: the adapter's part of a recording; guests: "
+          "driver and provider; record: all of it")
     target = BUILD / "bench-tracing.json"
-    target.write_text(json.dumps({"properties": args.property, "results": results}, indent=1) + "\n")
+    target.write_text(json.dumps({"properties": args.property, "results": results},
+                                 indent=1) + "\n")
     print(target)
     return 0
 
@@ -124,6 +125,8 @@ def compare(args, cases) -> int:
 def row(entry: dict) -> str:
     text = f"{entry['case']:18} {entry['unit']:6}"
     for name in WAYS:
-        slower = entry[name] / entry["off"] if entry["unit"] in ("us", "ms") else entry["off"] / entry[name]
+        slower = entry[name] / entry["off"]
+        if entry["unit"] not in ("us", "ms"):
+            slower = 1 / slower
         text += f" {entry[name]:>11,.1f}" + (f" {slower:5.2f}x" if name != "off" else " " * 7)
     return text
