@@ -98,20 +98,17 @@ static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 		     u32 vector)
 {
+	u32 eqn = qhca_comp_vector_eqn(dev->qdev, vector);
 	struct qhca_cqc cqc = {};
 	int err;
 
-	cqc.buf = qhca_ib_queue_buf_desc(&cq->buf);
-	cqc.dbrec = cpu_to_le64(cq->dbrec.dma);
-	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev->qdev, vector));
-	cqc.uar = cpu_to_le32(uar);
-	cqc.shift = cq->shift;
+	qhca_ib_fill_cqc(&cqc, cq, eqn, uar);
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),
 			     &cq->cqn);
 	if (err)
 		return err;
 
-	trace_qhca_create_cq(dev, cq, le32_to_cpu(cqc.eqn), uar);
+	trace_qhca_create_cq(dev, cq, eqn, uar);
 	cq->core.cqn = cq->cqn;
 	cq->core.comp_vector = vector;
 	cq->core.comp = cq_comp;

@@ -551,6 +551,17 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 
+/* contexts.c */
+void qhca_ib_fill_cqc(struct qhca_cqc *cqc, const struct qhca_ib_cq *cq,
+		      u32 eqn, u32 uar);
+void qhca_ib_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
+		      u32 pdn, u32 uar, u64 cookie);
+void qhca_ib_fill_srqc(struct qhca_srqc *srqc, const struct qhca_ib_srq *srq,
+		       const struct ib_srq_init_attr *attr, u32 pdn, u32 uar);
+void qhca_ib_fill_wqc(struct qhca_wqc *wqc, const struct qhca_ib_wq *wq,
+		      const struct qhca_create_wq_req *req, u32 pdn, u32 uar,
+		      u32 cqn, u8 flags);
+
 /* cq.c */
 int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		      struct uverbs_attr_bundle *attrs);

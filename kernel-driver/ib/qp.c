@@ -300,45 +300,6 @@ static void qp_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 /* ------------------------------------------------------ in the device -- */
 
-static void qp_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
-			u32 pdn, u32 uar, u64 cookie)
-{
-	qpc->type = qp->type;
-	qpc->state = QHCA_QPS_RESET;
-	if (!qp->user)
-		qpc->flags |= QHCA_QP_F_PRIVILEGED;
-	if (qp->block_mc_loop)
-		qpc->flags |= QHCA_QP_F_BLOCK_MC_LOOP;
-	if (qp->strip_vlan)
-		qpc->flags |= QHCA_QP_F_STRIP_VLAN;
-	qpc->pd = cpu_to_le32(pdn);
-	qpc->uar = cpu_to_le32(uar);
-	if (qp->scq)
-		qpc->send_cqn = cpu_to_le32(qp->scq->cqn);
-	if (qp->rcq)
-		qpc->recv_cqn = cpu_to_le32(qp->rcq->cqn);
-	if (qp->srq) {
-		qpc->flags |= QHCA_QP_F_SRQ;
-		qpc->srqn = cpu_to_le32(qp->srq->srqn);
-	}
-	if (qp->sq.stride) {
-		qpc->sq_shift = qp->sq.shift;
-		qpc->sq_stride = qp->sq.stride;
-		qpc->sq = qhca_ib_queue_buf_desc(&qp->sq.buf);
-	}
-	if (qp->sq_dbrec.rec || qp->sq_dbrec.page) {
-		qpc->flags |= QHCA_QP_F_SQ_RECORD;
-		qpc->sq_dbrec = cpu_to_le64(qp->sq_dbrec.dma);
-	}
-	if (qp->rq.stride) {
-		qpc->rq_shift = qp->rq.shift;
-		qpc->rq_stride = qp->rq.stride;
-		qpc->rq = qhca_ib_queue_buf_desc(&qp->rq.buf);
-		qpc->rq_dbrec = cpu_to_le64(qp->rq_dbrec.dma);
-	}
-	qpc->cookie = cpu_to_le64(cookie);
-}
-
 /*
  * From now on polling finds the QP. 0 or -ENOMEM; undo by qp_unlink_cqs()
  * either way.
@@ -614,11 +575,11 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		goto err_bufs;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
 		/* it may outlive the process that creates it */
-		qp_fill_qpc(&qpc, qp, 0, 0, 0);
+		qhca_ib_fill_qpc(&qpc, qp, 0, 0, 0);
 		qpc.xrcd = cpu_to_le32(to_qxrcd(attr->xrcd)->xrcd);
 	} else {
-		qp_fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn, uc ? uc->uar : 0,
-			    req.cookie);
+		qhca_ib_fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn,
+				 uc ? uc->uar : 0, req.cookie);
 	}
 	err = qp_hw_create(dev, qp, &qpc);
 	if (err)

@@ -145,27 +145,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_srqc srqc = {};
 	int err;
 
-	srqc.buf = qhca_ib_queue_buf_desc(&srq->buf);
-	srqc.idx = qhca_ib_queue_buf_desc(&srq->idx);
-	srqc.dbrec = cpu_to_le64(srq->dbrec.dma);
-	srqc.pd = cpu_to_le32(pdn);
-	srqc.uar = cpu_to_le32(uar);
-	srqc.shift = srq->shift;
-	srqc.stride = srq->stride;
-	/* the limit is for modify: here it means nothing, and may be anything */
-	if (ib_srq_has_cq(attr->srq_type))
-		srqc.cqn = cpu_to_le32(to_qcq(attr->ext.cq)->cqn);
-	if (attr->srq_type == IB_SRQT_XRC) {
-		srqc.flags |= QHCA_SRQ_F_XRC;
-		srqc.xrcd = cpu_to_le32(to_qxrcd(attr->ext.xrc.xrcd)->xrcd);
-	}
-	if (attr->srq_type == IB_SRQT_TM) {
-		srqc.flags |= QHCA_SRQ_F_TM;
-		srqc.max_tags = cpu_to_le32(attr->ext.tag_matching.max_num_tags);
-		srqc.ops = qhca_ib_queue_buf_desc(&srq->ops);
-		srqc.ops_shift = srq->ops_shift;
-		srqc.ops_stride = srq->ops_stride;
-	}
+	qhca_ib_fill_srqc(&srqc, srq, attr, pdn, uar);
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_SRQ, &srqc,
 			     sizeof(srqc), &srq->srqn);
 	if (err)

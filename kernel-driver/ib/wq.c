@@ -74,16 +74,7 @@ static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 	err = qhca_ib_dbrec_pin(dev, uc, &wq->dbrec, req->dbrec_addr);
 	if (err)
 		return err;
-	wqc.buf = qhca_ib_queue_buf_desc(&wq->buf);
-	wqc.dbrec = cpu_to_le64(wq->dbrec.dma);
-	wqc.cookie = cpu_to_le64(req->cookie);
-	wqc.pd = cpu_to_le32(pdn);
-	wqc.uar = cpu_to_le32(uc->uar);
-	wqc.cqn = cpu_to_le32(cqn);
-	wqc.shift = req->shift;
-	wqc.stride = req->stride;
-	wqc.flags = flags;
-	wqc.state = QHCA_WQS_RESET;
+	qhca_ib_fill_wqc(&wqc, wq, req, pdn, uc->uar, cqn, flags);
 	return wq_hw_create(dev, wq, &wqc);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Instead of kernel-driver/ib/qhca_ib.h: what flow.c uses of it and of the
- * kernel's rdma/ib_verbs.h, with the same names and values.
+ * Instead of kernel-driver/ib/qhca_ib.h: what flow.c and contexts.c use of it and
+ * of the kernel's rdma/ib_verbs.h, with the same names and values.
  */
 #ifndef QHCA_IB_H
 #define QHCA_IB_H
 
 #include "kernel_user.h"
 #include "qhca_core.h"
+#include <rdma/qhca-abi.h>
 
 #define QHCA_IB_PORT    1
 #define ERR_PTR(err)    ((void *)(long)(err))
@@ -110,7 +111,41 @@ struct ib_flow_attr {
     union ib_flow_spec flows[];
 };
 
+/* Shared receive queues. */
+
+enum ib_srq_type {
+    IB_SRQT_BASIC,
+    IB_SRQT_XRC,
+    IB_SRQT_TM,
+};
+
+struct ib_srq_attr {
+    u32 max_wr;
+    u32 max_sge;
+    u32 srq_limit;
+};
+
+struct ib_srq_init_attr {
+    struct ib_srq_attr attr;
+    enum ib_srq_type srq_type;
+    struct {
+        struct ib_cq *cq;
+        union {
+            struct { struct ib_xrcd *xrcd; } xrc;
+            struct { u32 max_num_tags; } tag_matching;
+        };
+    } ext;
+};
+
+static inline bool ib_srq_has_cq(enum ib_srq_type type)
+{
+    return type == IB_SRQT_XRC || type == IB_SRQT_TM;
+}
+
 struct ib_udata;
+struct ib_umem;
+struct ib_cq { int unused; };
+struct ib_xrcd { int unused; };
 struct ib_device { int unused; };
 struct ib_qp { struct ib_device *device; };
 struct ib_flow { struct ib_device *device; };
@@ -120,10 +155,72 @@ struct qhca_ib_dev {
     struct qhca_dev *qdev;
 };
 
+struct qhca_buf_table { struct qhca_buf desc; };
+struct qhca_queue_buf { struct qhca_buf_table table; };
+
+struct qhca_ib_queue_buf {
+    struct ib_umem *umem;
+    struct qhca_buf_table table;
+    struct qhca_queue_buf kbuf;
+};
+
+struct qhca_ib_dbrec {
+    struct qhca_dbrec *rec;
+    dma_addr_t dma;
+    struct qhca_ib_dbrec_page *page;
+};
+
+struct qhca_ib_cq {
+    struct ib_cq ibcq;
+    struct qhca_ib_queue_buf buf;
+    struct qhca_ib_dbrec dbrec;
+    u32 cqn;
+    u8 shift;
+};
+
+struct qhca_ib_srq {
+    struct qhca_ib_queue_buf buf;
+    struct qhca_ib_queue_buf idx;
+    struct qhca_ib_queue_buf ops;
+    u8 ops_shift;
+    u8 ops_stride;
+    struct qhca_ib_dbrec dbrec;
+    u32 srqn;
+    u8 shift;
+    u8 stride;
+};
+
+struct qhca_ib_ring {
+    struct qhca_ib_queue_buf buf;
+    u8 shift;
+    u8 stride;
+};
+
 struct qhca_ib_qp {
     struct ib_qp ibqp;
+    struct qhca_ib_cq *scq;
+    struct qhca_ib_cq *rcq;
+    struct qhca_ib_srq *srq;
+    struct qhca_ib_ring sq;
+    struct qhca_ib_ring rq;
+    struct qhca_ib_dbrec rq_dbrec;
+    struct qhca_ib_dbrec sq_dbrec;
     u32 qpn;
     u8 type;
+    bool user;
+    bool block_mc_loop;
+    bool strip_vlan;
+};
+
+struct qhca_ib_wq {
+    struct qhca_ib_queue_buf buf;
+    struct qhca_ib_dbrec dbrec;
+    u32 wqn;
+};
+
+struct qhca_ib_xrcd {
+    struct ib_xrcd ibxrcd;
+    u32 xrcd;
 };
 
 struct qhca_ib_flow {
@@ -139,6 +236,22 @@ static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
 static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 {
     return container_of(ibqp, struct qhca_ib_qp, ibqp);
+}
+
+static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
+{
+    return container_of(ibcq, struct qhca_ib_cq, ibcq);
+}
+
+static inline struct qhca_ib_xrcd *to_qxrcd(struct ib_xrcd *ibxrcd)
+{
+    return container_of(ibxrcd, struct qhca_ib_xrcd, ibxrcd);
+}
+
+static inline struct qhca_buf
+qhca_ib_queue_buf_desc(const struct qhca_ib_queue_buf *buf)
+{
+    return buf->umem ? buf->table.desc : buf->kbuf.table.desc;
 }
 
 int qhca_ib_udata_none(struct ib_udata *udata);
