@@ -120,8 +120,42 @@ def test_traffic_of_the_net_device(debug_pair):
 def test_failed_allocations_of_objects(failing, progs):
     """Each kind of object, while each allocation of its creation and its destruction fails in
     turn: ENOMEM or a fallback, and nothing remains that prevents another attempt."""
+    failing.run("test -c /dev/udmabuf || modprobe udmabuf")
     told = json.loads(failing.run(progs.path("fail_alloc"), 6 * PATIENCE).out)
     assert told["why"] == "" and told["failed"] > 100, told
+
+
+def test_failed_allocations_of_counters(failing, progs):
+    """Statistics per QP: bound by hand, which fails or succeeds, and automatically, which does not
+    disturb the QP."""
+    link = "$IBDEV/1"
+    holder = failing.start("exec ibv_rc_pingpong -d $IBDEV -g $GIDX")
+    try:
+        failing.wait_for("rdma resource show qp | grep -q 'comm ibv_rc_pingpong'")
+        (qpn,) = (qp["lqpn"] for qp in json.loads(failing.run("rdma -j resource show qp").out)
+                  if qp.get("comm") == "ibv_rc_pingpong")
+        number = (f"$(rdma statistic qp show link {link} | "
+                  "sed -n 's/.* cntn \\([0-9]*\\) .*/\\1/p')")
+        assert fail_each(failing, f"rdma statistic qp bind link {link} lqpn {qpn}",
+                         f"rdma statistic qp unbind link {link} cntn {number}") >= 2
+    finally:
+        holder.kill()
+    failing.run(f"rdma statistic qp set link {link} auto type on")
+    try:
+        told = json.loads(failing.run([progs.path("fail_alloc"), "connected"], 6 * PATIENCE).out)
+        assert told["why"] == "" and told["failed"] >= 2, told
+    finally:
+        failing.run(f"rdma statistic qp set link {link} auto off")
+    leaves_nothing(failing)
+
+
+def test_failed_allocations_of_a_dump(failing):
+    """What devlink shows of the adapter's health."""
+    reporter = f"pci/{failing.pci} reporter device"
+    failing.run(f"devlink health dump clear {reporter}", check=False)
+    assert fail_each(failing, f"devlink health dump show {reporter}",
+                     f"devlink health dump clear {reporter}") >= 20
+    leaves_nothing(failing)
 
 
 # Each buffer of a ring is an allocation.
@@ -147,6 +181,10 @@ NET = {
     "limit": ("", "echo 100 >/sys/class/net/$NETDEV/queues/tx-0/tx_maxrate",
               "echo 0 >/sys/class/net/$NETDEV/queues/tx-0/tx_maxrate", 2),
     "xdp": ("", "ip link set $NETDEV xdpdrv obj XDP sec xdp", "ip link set $NETDEV xdpdrv off", 20),
+    # A zero-copy socket. The driver gets the queue back some time after the program's end, and
+    # refuses to change the rings until then.
+    "socket": ("", "XSK $NETDEV 0 </dev/null", "until ethtool -G $NETDEV rx 128; do sleep 0.1; done; "
+               "ethtool -G $NETDEV rx 64", 20),
 }
 
 
@@ -156,6 +194,7 @@ def test_failed_allocations_of_the_net_device(failing, progs, what):
     failing.run(f"{SMALL}; {before}")
     try:
         command = command.replace("XDP", progs.path("xdp.bpf.o"))
+        command = command.replace("XSK", progs.path("xsk"))
         assert fail_each(failing, command, undo) >= least
     finally:
         failing.run("ip link set $NETDEV up; ethtool -G $NETDEV rx 1024 tx 1024; qhca-net")

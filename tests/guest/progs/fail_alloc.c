@@ -11,8 +11,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,6 +34,8 @@ static struct ibv_wq *wq;
 static struct ibv_rwq_ind_table *table;
 static struct ibv_dm *dm;
 static void *mem;
+static void *lazy;		/* has no pages until someone asks for them */
+static int dmabuf;
 static int arm_fd;
 
 /* The objects of a kind; one at a time. */
@@ -231,6 +235,9 @@ MAKE(dm_mr, ibv_reg_dm_mr(dev.pd, dm, 0, 4096, IBV_ACCESS_LOCAL_WRITE |
 			  IBV_ACCESS_ZERO_BASED))
 MAKE(mw_1, ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1))
 MAKE(mw_2, ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2))
+MAKE(dmabuf_mr, ibv_reg_dmabuf_mr(dev.pd, 0, MEM, (uintptr_t)mem, dmabuf,
+				  RIGHTS))
+MAKE(lazy_mr, ibv_reg_mr(dev.pd, lazy, MEM, RIGHTS | IBV_ACCESS_ON_DEMAND))
 UNDO(mw, ibv_mw, ibv_dealloc_mw)
 MAKE(dm, make_dm_of())
 UNDO(dm, ibv_dm, ibv_free_dm)
@@ -359,43 +366,96 @@ static int undo_moved_mr(void)
 	return move_mr(0);
 }
 
+/* Pages of on-demand memory, which the kernel then has to find. */
+static int prefetch(struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)lazy, .length = MEM, .lkey = mr->lkey,
+	};
+
+	return ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+static int forget(void)
+{
+	return madvise(lazy, MEM, MADV_DONTNEED) ? errno : 0;
+}
+
+static int make_prefetched(void)
+{
+	return prefetch(made);
+}
+
+static int undo_prefetched(void)
+{
+	return forget();
+}
+
+/* An implicit MR with a child, which exists as long as the MR. */
+static int make_used_implicit(void)
+{
+	int err = make_implicit_mr();
+
+	if (err)
+		return err;
+	err = prefetch(made);
+	if (err && ibv_dereg_mr(made))
+		qv_wrong("used_implicit: cannot be destroyed after a failure");
+	return err;
+}
+
+static int undo_used_implicit(void)
+{
+	int err = undo_mr();
+
+	return err ? err : forget();
+}
+
 static const struct kind {
 	const char *name;
 	int (*make)(void);
 	int (*undo)(void);
 	int (*before)(void);	/* makes what is changed */
 	int (*after)(void);
+	int error;		/* a valid one beside ENOMEM, or 0 */
 } kinds[] = {
-	{ "context", make_context, undo_context, NULL, NULL },
-	{ "pd", make_pd, undo_pd, NULL, NULL },
-	{ "mr", make_mr, undo_mr, NULL, NULL },
-	{ "odp_mr", make_odp_mr, undo_mr, NULL, NULL },
-	{ "implicit_mr", make_implicit_mr, undo_mr, NULL, NULL },
-	{ "dm_mr", make_dm_mr, undo_mr, NULL, NULL },
-	{ "moved_mr", make_moved_mr, undo_moved_mr, make_mr, undo_mr },
-	{ "mw_1", make_mw_1, undo_mw, NULL, NULL },
-	{ "mw_2", make_mw_2, undo_mw, NULL, NULL },
-	{ "dm", make_dm, undo_dm, NULL, NULL },
-	{ "cq", make_cq, undo_cq, NULL, NULL },
-	{ "resized_cq", make_resized_cq, undo_resized_cq, NULL, NULL },
-	{ "srq", make_srq, undo_srq, NULL, NULL },
-	{ "srq_xrc", make_srq_xrc, undo_srq, NULL, NULL },
-	{ "srq_tm", make_srq_tm, undo_srq, NULL, NULL },
-	{ "resized_srq", make_resized_srq, undo_resized_srq, NULL, NULL },
-	{ "rc", make_rc, undo_qp, NULL, NULL },
-	{ "uc", make_uc, undo_qp, NULL, NULL },
-	{ "ud", make_ud, undo_qp, NULL, NULL },
-	{ "raw", make_raw, undo_qp, NULL, NULL },
-	{ "xrc_ini", make_xrc_ini, undo_qp, NULL, NULL },
-	{ "xrc_tgt", make_xrc_tgt, undo_qp, NULL, NULL },
-	{ "rss", make_rss_qp, undo_qp, NULL, NULL },
-	{ "connected", make_connected, undo_connected, make_rc, undo_qp },
-	{ "xrcd", make_xrcd, undo_xrcd, NULL, NULL },
-	{ "wq", make_wq, undo_wq, NULL, NULL },
-	{ "table", make_table, undo_table, NULL, NULL },
-	{ "ah", make_ah, undo_ah, NULL, NULL },
-	{ "flow", make_flow, undo_flow, NULL, NULL },
-	{ "attached", make_attached, undo_attached, NULL, NULL },
+	{ "context", make_context, undo_context, NULL, NULL, 0 },
+	{ "pd", make_pd, undo_pd, NULL, NULL, 0 },
+	{ "mr", make_mr, undo_mr, NULL, NULL, 0 },
+	{ "odp_mr", make_odp_mr, undo_mr, NULL, NULL, 0 },
+	{ "implicit_mr", make_implicit_mr, undo_mr, NULL, NULL, 0 },
+	{ "dm_mr", make_dm_mr, undo_mr, NULL, NULL, 0 },
+	{ "dmabuf_mr", make_dmabuf_mr, undo_mr, NULL, NULL, 0 },
+	/* That of a page that the kernel cannot provide. */
+	{ "prefetched", make_prefetched, undo_prefetched, make_lazy_mr,
+	  undo_mr, EFAULT },
+	{ "used_implicit", make_used_implicit, undo_used_implicit, NULL, NULL,
+	  EFAULT },
+	{ "moved_mr", make_moved_mr, undo_moved_mr, make_mr, undo_mr, 0 },
+	{ "mw_1", make_mw_1, undo_mw, NULL, NULL, 0 },
+	{ "mw_2", make_mw_2, undo_mw, NULL, NULL, 0 },
+	{ "dm", make_dm, undo_dm, NULL, NULL, 0 },
+	{ "cq", make_cq, undo_cq, NULL, NULL, 0 },
+	{ "resized_cq", make_resized_cq, undo_resized_cq, NULL, NULL, 0 },
+	{ "srq", make_srq, undo_srq, NULL, NULL, 0 },
+	{ "srq_xrc", make_srq_xrc, undo_srq, NULL, NULL, 0 },
+	{ "srq_tm", make_srq_tm, undo_srq, NULL, NULL, 0 },
+	{ "resized_srq", make_resized_srq, undo_resized_srq, NULL, NULL, 0 },
+	{ "rc", make_rc, undo_qp, NULL, NULL, 0 },
+	{ "uc", make_uc, undo_qp, NULL, NULL, 0 },
+	{ "ud", make_ud, undo_qp, NULL, NULL, 0 },
+	{ "raw", make_raw, undo_qp, NULL, NULL, 0 },
+	{ "xrc_ini", make_xrc_ini, undo_qp, NULL, NULL, 0 },
+	{ "xrc_tgt", make_xrc_tgt, undo_qp, NULL, NULL, 0 },
+	{ "rss", make_rss_qp, undo_qp, NULL, NULL, 0 },
+	{ "connected", make_connected, undo_connected, make_rc, undo_qp, 0 },
+	{ "xrcd", make_xrcd, undo_xrcd, NULL, NULL, 0 },
+	{ "wq", make_wq, undo_wq, NULL, NULL, 0 },
+	{ "table", make_table, undo_table, NULL, NULL, 0 },
+	{ "ah", make_ah, undo_ah, NULL, NULL, 0 },
+	{ "flow", make_flow, undo_flow, NULL, NULL, 0 },
+	{ "attached", make_attached, undo_attached, NULL, NULL, 0 },
 };
 
 /* ------------------------------------------------------------- the rounds -- */
@@ -413,7 +473,7 @@ static bool round_make(const struct kind *k, int n)
 		qv_wrong("%s: refused without a reason: %s", k->name,
 			 strerror(err));
 	/* the core's for an mmap() that found no memory for page tables */
-	else if (err && err != ENOMEM && err != EAGAIN)
+	else if (err && err != ENOMEM && err != EAGAIN && err != k->error)
 		qv_wrong("%s: allocation %d failed: %s", k->name, n,
 			 strerror(err));
 	/* This allocation has a fallback, which was used. */
@@ -466,14 +526,35 @@ static void all_rounds(const struct kind *k, int *make, int *undo)
 			 k->name);
 }
 
+/* A dma-buf of memory that another driver could have. */
+static void make_dmabuf(void)
+{
+	struct udmabuf_create create = { .size = MEM };
+	int memory = memfd_create("fail_alloc", MFD_ALLOW_SEALING);
+	int device = open("/dev/udmabuf", O_RDWR);
+
+	create.memfd = memory;
+	if (memory < 0 || device < 0 || ftruncate(memory, MEM) ||
+	    fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK))
+		qv_die("udmabuf", errno);
+	dmabuf = ioctl(device, UDMABUF_CREATE, &create);
+	if (dmabuf < 0)
+		qv_die("UDMABUF_CREATE", errno);
+	close(device);
+	close(memory);
+}
+
 /* Objects that the kinds refer to. */
 static void prepare(void)
 {
 	qv_open(&dev);
 	mem = mmap(NULL, MEM, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (mem == MAP_FAILED)
+	lazy = mmap(NULL, MEM, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED || lazy == MAP_FAILED)
 		qv_die("mmap", errno);
+	make_dmabuf();
 	cq = ibv_create_cq(dev.ctx, 1000, NULL, NULL, 0);
 	srq = cq ? make_srq_of(IBV_SRQT_BASIC) : NULL;
 	xrcd = make_xrcd_of();
