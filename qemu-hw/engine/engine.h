@@ -90,6 +90,13 @@ struct qhca_ops {
     /* Ring the bell of the peer of link @id: it calls qhca_memlink_bell(). */
     void (*memlink_bell)(void *opaque, unsigned id);
     /*
+     * Optional.  The peer of link @id sleeps, and was sent an acknowledgment:
+     * ring its bell after a millisecond or so, unless memlink_bell() rings it
+     * before.  False: not possible, or the one before had to be rung like that;
+     * the engine calls memlink_bell().
+     */
+    bool (*memlink_bell_soon)(void *opaque, unsigned id);
+    /*
      * The peer of link @id is copying from memory that must be revoked: wait a
      * moment.  False: it has taken too long.
      */

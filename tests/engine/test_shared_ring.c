@@ -322,18 +322,24 @@ static void new_record_bell(void **state)
     struct qhca_shring_record *rec;
 
     assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), OK);
-    assert_false(qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE));
+    qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE);
+    assert_false(qhca_shring_wake(&s->tx));
     /* it does not sleep while there is one */
     assert_false(qhca_shring_sleep(&s->rx));
     assert_int_equal(s->ring->sleeps, 0);
     assert_int_equal(qhca_shring_next(&s->rx), OK);
     qhca_shring_done(&s->rx);
     assert_true(qhca_shring_sleep(&s->rx));
+    /* to ask whether it sleeps is not to wake it */
+    assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), OK);
+    qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE);
+    assert_true(qhca_shring_sleeps(&s->tx));
     /* one bell, not two */
     assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), OK);
-    assert_true(qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE));
-    assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), OK);
-    assert_false(qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE));
+    qhca_shring_send(&s->tx, rec, HEAD, QHCA_SHRING_INLINE);
+    assert_true(qhca_shring_wake(&s->tx));
+    assert_false(qhca_shring_sleeps(&s->tx));
+    assert_false(qhca_shring_wake(&s->tx));
 }
 
 static void room_bell(void **state)
@@ -559,8 +565,9 @@ static void send_one(struct stress *t, struct rng *r, uint32_t num,
     } else {
         memcpy((uint8_t *)rec + len - 4, &num, 4);
     }
-    if (qhca_shring_send(&t->s.tx, rec, len, refs ? QHCA_SHRING_REFS :
-                                                    QHCA_SHRING_INLINE)) {
+    qhca_shring_send(&t->s.tx, rec, len, refs ? QHCA_SHRING_REFS :
+                                                QHCA_SHRING_INLINE);
+    if (qhca_shring_wake(&t->s.tx)) {
         sem_post(&t->work);
     }
     if (refs && rng_pct(r, 10)) {

@@ -436,6 +436,24 @@ static void op_memlink_bell(void *opaque, unsigned id)
     }
 }
 
+/* An acknowledgment may wait for another bell for up to 100 us; not each. */
+static bool op_memlink_bell_soon(void *opaque, unsigned id)
+{
+    struct node *n = opaque;
+    struct world *w = n->w;
+    struct world_memlink *l;
+    unsigned peer;
+
+    l = memlink_of(n, id, &peer);
+    if (!l || w->bells_soon++ % 200 == 199) {
+        return false;
+    }
+    push(w, (struct world_event){
+             .t = w->now + rng_below(&w->memlink_rng, 100000),
+             .kind = EV_BELL, .node = peer, .arg = l->id[peer > n->id] });
+    return true;
+}
+
 /* One thread: a node that is copying is stopped, and will not finish. */
 static bool op_memlink_wait(void *opaque, unsigned id)
 {
@@ -505,6 +523,7 @@ static const struct qhca_ops ops = {
     .kick = op_kick,
     .dma_share = op_dma_share,
     .memlink_bell = op_memlink_bell,
+    .memlink_bell_soon = op_memlink_bell_soon,
     .memlink_wait = op_memlink_wait,
     .memlink_cut = op_memlink_cut,
     .trace = op_trace,

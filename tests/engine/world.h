@@ -120,7 +120,7 @@ struct world {
     /* statistics */
     uint64_t events, frames, dropped, duplicated, reordered, corrupted;
     uint64_t truncated, filtered, delivered, births, overrun;
-    uint64_t bells, cuts;
+    uint64_t bells, bells_soon, cuts;
 };
 
 /* Create @nodes adapters, with MACs; @cfg may be NULL. */

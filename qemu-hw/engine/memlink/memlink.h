@@ -111,6 +111,10 @@ struct qhca_memlink {
     } ref[QHCA_MEMLINK_REFS];
     uint32_t ref_head, ref_tail;
     uint64_t sent, sent_refs, received, lost, revoked;  /* records */
+    uint32_t acks;              /* sent since our last request */
+    uint32_t turns;             /* requests in a row that each followed some */
+    uint32_t waits;             /* since one waited in vain */
+    unsigned doubts;            /* how often it was not worth it, in a row */
     unsigned regions;
     struct qhca_memlink_region region[];
 };
@@ -187,13 +191,19 @@ bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
 void qhca_memlink_refs_add(struct qhca *e, uint64_t addr, uint32_t len);
 /* The memory belongs to the region or window with this index. */
 void qhca_memlink_refs_key(struct qhca *e, uint32_t index);
+enum qhca_memlink_kind {
+    QHCA_MEMLINK_REQUEST,
+    QHCA_MEMLINK_RESPONSE,
+    QHCA_MEMLINK_ACK,           /* only that: the peer may see it later */
+};
 /*
  * Send the record: @len bytes of headers at @head, and @payload bytes, which
  * have been written or, with @refs, described.
  */
 void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
                        const uint8_t *head, uint32_t len, uint32_t payload,
-                       uint16_t mtu, uint16_t packets, bool refs);
+                       uint16_t mtu, uint16_t packets, bool refs,
+                       enum qhca_memlink_kind kind);
 
 /*
  * Revoke records that refer to a region or window, to memory on behalf of a QP,

@@ -3,6 +3,16 @@
 #include "memlink/memlink.h"
 
 /*
+ * See memlink_waits(): acknowledgments that one request may answer, turns that
+ * are needed, and how many waits are worth one in vain, which takes that much
+ * longer than a wakeup.
+ */
+#define ACKS_MAX    4
+#define TURNS       8u
+#define DOUBTS_MAX  13
+#define WAITS_WORTH 100
+
+/*
  * Forget records that no longer refer to memory.  This is done for each record
  * sent, so that no position is remembered for so long that it recurs.
  */
@@ -86,9 +96,43 @@ static void memlink_remember(struct qhca *e, struct qhca_memlink *l)
     l->sent_refs++;
 }
 
+/*
+ * May the record just sent wait for the bell of the next one?  To wake a peer
+ * costs more than all the rest of a small message.  Two programs that send to
+ * each other in turn need no bell for acknowledgments: that of the answer, or
+ * of the next question, is enough.  But an acknowledgment that waits in vain
+ * delays a program that sends only when its last message is acknowledged: if
+ * that happens too often, it takes twice as many turns until one waits again.
+ */
+static bool memlink_waits(struct qhca *e, struct qhca_memlink *l,
+                          enum qhca_memlink_kind kind)
+{
+    if (kind == QHCA_MEMLINK_REQUEST) {
+        l->turns = l->acks && l->acks <= ACKS_MAX ? l->turns + 1 : 0;
+        l->acks = 0;
+    }
+    if (kind != QHCA_MEMLINK_ACK) {
+        return false;
+    }
+    if (++l->acks > ACKS_MAX || l->turns < TURNS << l->doubts ||
+        !e->ops.memlink_bell_soon || !qhca_shring_sleeps(&l->tx)) {
+        return false;
+    }
+    if (!e->ops.memlink_bell_soon(e->opaque, l->id)) {
+        l->doubts = l->waits >= WAITS_WORTH ? 0 :
+                    l->doubts + (l->doubts < DOUBTS_MAX);
+        l->turns = 0;
+        l->waits = 0;
+        return false;
+    }
+    l->waits++;
+    return true;
+}
+
 void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
                        const uint8_t *head, uint32_t len, uint32_t payload,
-                       uint16_t mtu, uint16_t packets, bool refs)
+                       uint16_t mtu, uint16_t packets, bool refs,
+                       enum qhca_memlink_kind kind)
 {
     const struct qhca_memlink_refs *r = &e->ml->out;
     struct qhca_shring_record *rec = l->rec;
@@ -109,8 +153,9 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
     }
     l->sent++;
     l->rec = NULL;
-    if (qhca_shring_send(&l->tx, rec, (uint32_t)sizeof(*rec) + body,
-                         refs ? QHCA_SHRING_REFS : QHCA_SHRING_INLINE)) {
+    qhca_shring_send(&l->tx, rec, (uint32_t)sizeof(*rec) + body,
+                     refs ? QHCA_SHRING_REFS : QHCA_SHRING_INLINE);
+    if (!memlink_waits(e, l, kind) && qhca_shring_wake(&l->tx)) {
         e->ops.memlink_bell(e->opaque, l->id);
     }
 }

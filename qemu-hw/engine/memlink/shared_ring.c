@@ -52,7 +52,7 @@ enum qhca_shring_result qhca_shring_reserve(struct qhca_shring_tx *t,
     return QHCA_SHRING_OK;
 }
 
-bool qhca_shring_send(struct qhca_shring_tx *t, struct qhca_shring_record *rec,
+void qhca_shring_send(struct qhca_shring_tx *t, struct qhca_shring_record *rec,
                       uint32_t len, enum qhca_shring_state state)
 {
     len = (len + QHCA_SHRING_ALIGN - 1) & ~(QHCA_SHRING_ALIGN - 1);
@@ -62,8 +62,16 @@ bool qhca_shring_send(struct qhca_shring_tx *t, struct qhca_shring_record *rec,
     t->sent = t->prod;
     atomic_store_explicit(&t->ring->prod, t->sent, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&t->ring->sleeps, memory_order_relaxed) &&
-           atomic_exchange(&t->ring->sleeps, 0);
+}
+
+bool qhca_shring_sleeps(const struct qhca_shring_tx *t)
+{
+    return atomic_load_explicit(&t->ring->sleeps, memory_order_relaxed);
+}
+
+bool qhca_shring_wake(struct qhca_shring_tx *t)
+{
+    return qhca_shring_sleeps(t) && atomic_exchange(&t->ring->sleeps, 0);
 }
 
 bool qhca_shring_drained(struct qhca_shring_tx *t)

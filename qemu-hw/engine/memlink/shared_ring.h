@@ -102,11 +102,18 @@ enum qhca_shring_result qhca_shring_reserve(struct qhca_shring_tx *t,
                                             uint32_t need,
                                             struct qhca_shring_record **rec);
 /**
- * Send the record @rec, of @len bytes, in @state: INLINE or REFS.  Returns true
- * if the other end sleeps: then ring its bell.
+ * Send the record @rec, of @len bytes, in @state: INLINE or REFS.  Then wake
+ * the other end.
  */
-bool qhca_shring_send(struct qhca_shring_tx *t, struct qhca_shring_record *rec,
+void qhca_shring_send(struct qhca_shring_tx *t, struct qhca_shring_record *rec,
                       uint32_t len, enum qhca_shring_state state);
+/** Does the other end sleep, without having seen what was sent last? */
+bool qhca_shring_sleeps(const struct qhca_shring_tx *t);
+/**
+ * The same; then ring its bell.  True only once each time it sleeps, as one
+ * bell is enough for all records.
+ */
+bool qhca_shring_wake(struct qhca_shring_tx *t);
 /** Where the record that is sent next begins, for qhca_shring_revoke(). */
 static inline uint32_t qhca_shring_at(const struct qhca_shring_tx *t)
 {

@@ -370,6 +370,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     f->mtu = 0;
     f->ml = NULL;
     f->refs = false;
+    f->ack_waits = false;
     f->crc_twice = false;
     if ((av->dmac[0] & 1) && e->xd->mc_groups &&
         qhca_mcg_find(e, av->dgid, av->dmac)) {
@@ -535,11 +536,17 @@ static void memlink_end(struct qhca *e, const struct qhca_frame *f,
         .payload_len = payload, .size = f->mtu, .n = f->packets,
     };
     uint32_t len = (uint32_t)(f->bth + QHCA_BTH_LEN + ext - f->data);
+    enum qhca_memlink_kind kind = QHCA_MEMLINK_REQUEST;
     struct qhca_wire_frames as;
 
+    if (f->ack_waits) {
+        kind = QHCA_MEMLINK_ACK;
+    } else if (qhca_op_info(f->bth[0]).flags & QHCA_OPF_RESP) {
+        kind = QHCA_MEMLINK_RESPONSE;
+    }
     frame_lengths(f->ip, f->v6, f->bth, QHCA_BTH_LEN + ext);
     qhca_memlink_send(e, f->ml, f->data, len, payload, f->mtu, f->packets,
-                      f->refs);
+                      f->refs, kind);
     qhca_super_packet_frames(&s, &as);
     qhca_wire_count_tx(e, f->data, &as);
     super_sent(e, num, &s, &as);

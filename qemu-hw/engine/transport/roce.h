@@ -308,6 +308,7 @@ struct qhca_frame {
     uint16_t mtu;               /* ... with this path MTU */
     struct qhca_memlink *ml;    /* not for the wire but for this link ... */
     bool refs;                  /* ... and refers to its payload */
+    bool ack_waits;             /* ... or an ACK, which may come later */
 };
 
 /** Where its payload goes, after @ext bytes of extended headers. */

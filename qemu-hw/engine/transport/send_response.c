@@ -5,6 +5,9 @@
  */
 #include "transport/rc.h"
 
+/* Timeouts from 16.8 ms on: see rspq_ack_waits(). */
+#define ACK_WAITS_CODE  12
+
 /* Append an entry; NULL if no more than @reserve are free. */
 static struct qhca_resp *rspq_push(struct qhca *e, struct qhca_qp *qp,
                                    uint32_t reserve)
@@ -147,6 +150,20 @@ static uint8_t rspq_read(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
+ * May an ACK over a memory link arrive some milliseconds later?  Not if the
+ * peer may take that for a loss, or for congestion.  Its timeout is usually
+ * ours.
+ */
+static bool rspq_ack_waits(const struct qhca *e, const struct qhca_qp *qp,
+                           uint8_t aeth)
+{
+    uint8_t code = qhca_timer_ack_code(e, qp);
+
+    return (aeth & QHCA_AETH_TYPE) == QHCA_AETH_ACK &&
+           (!code || code >= ACK_WAITS_CODE);
+}
+
+/*
  * Send the next packets of @r; *@packets gets their number.  *@done: the last
  * was among them.
  */
@@ -170,6 +187,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     switch (r->kind) {
     case QHCA_RESP_ACK:
         aeth = r->syndrome;
+        f.ack_waits = rspq_ack_waits(e, qp, aeth);
         ext = rsp_put_aeth(&f, aeth, xp->msn);
         break;
     case QHCA_RESP_ATOMIC:
