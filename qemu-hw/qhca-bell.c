@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca: a thread that answers the bells of memory links. */
 #include "qemu/osdep.h"
+#include <sched.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include "qemu/bitmap.h"
 #include "qemu/event_notifier.h"
 #include "qemu/main-loop.h"
+#include "qemu/lockable.h"
 #include "qemu/rcu.h"
 #include "qemu/thread.h"
 #include "qhca-bell.h"
@@ -22,8 +26,42 @@
 #define QHCA_BELLS_MANY         20
 /* Wakeups until a pause is tried again. */
 #define QHCA_BELLS_TRY          64
-/* Most sockets that are rung later. */
+/* Wakeups in a row without a message, after which there is a long one. */
+#define QHCA_BELLS_EMPTY        16
+/* Most sockets that are rung later, and most that are rung soon. */
 #define QHCA_BELLS_LATER        64
+/*
+ * What is to be rung soon waits for one to two periods of a timer, in
+ * milliseconds: enough for a program in a guest under TCG to answer a message.
+ * To set a timer, and to handle it, may cost as much as a wakeup in a host that
+ * is a guest itself, so one serves many messages.
+ */
+#define QHCA_BELLS_SOON_MS      1
+/*
+ * To wake a thread on another CPU takes longer than to answer a small message,
+ * and costs the thread that rings more.  So ours moves to the CPU where it is
+ * rung, after this number of bells from there in a row, while an answer takes
+ * less than this time in microseconds on average, and leaves it when it takes
+ * more than that.  If that is after fewer answers, it needs twice as many bells
+ * to move the next time.
+ */
+#define QHCA_BELLS_SURE         4
+#define QHCA_BELLS_SURE_MAX     65536
+#define QHCA_BELLS_SHORT_US     15
+#define QHCA_BELLS_TOO_LONG_US  30
+#define QHCA_BELLS_EARLY        1000
+/* Answers of which there is an average. */
+#define QHCA_BELLS_ANSWERS      8
+/* No socket has these numbers. */
+#define QHCA_BELLS_END          0
+#define QHCA_BELLS_TIMER        UINT64_MAX
+
+typedef struct QhcaBellsSoon {
+    int fd;
+    uint64_t id;
+    unsigned fired;             /* how often the timer has, since */
+    bool *late;
+} QhcaBellsSoon;
 
 struct QhcaBells {
     Object *owner;
@@ -44,6 +82,22 @@ struct QhcaBells {
         uint64_t id;
     } later[QHCA_BELLS_LATER];
     unsigned n;
+    /* protected by the mutex; but see qhca_bells_soon() */
+    QhcaBellsSoon soon[QHCA_BELLS_LATER];
+    unsigned n_soon;
+    int timer;
+    bool timed;                 /* it will fire */
+    /* the thread's */
+    int64_t work;               /* time of QHCA_BELLS_ANSWERS answers, us */
+    unsigned rung_at;           /* the CPU of the last bells */
+    unsigned same;              /* how many */
+    unsigned sure;              /* how many are needed */
+    unsigned answers;           /* since it moved */
+    QemuThread self;
+    int at;                     /* the CPU it has moved to, or -1 */
+    unsigned long *allowed;     /* where it may run; valid if at >= 0 */
+    unsigned long cpus;         /* its bits */
+    bool stays;                 /* it cannot move */
 };
 
 /* Call for what has happened; returns the number of messages. */
@@ -54,7 +108,7 @@ static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
     int i;
 
     for (i = 0; i < n && !b->over; i++) {
-        if (ev[i].data.u64) {
+        if (ev[i].data.u64 != QHCA_BELLS_END) {
             messages += b->fn->ring(b->opaque, ev[i].data.u64);
         }
     }
@@ -74,7 +128,69 @@ bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
     b->later[i].fd = fd;
     b->later[i].id = id;
     b->n = MAX(b->n, i + 1);
+    qhca_bells_rung(b, fd);
     return true;
+}
+
+/* Are there any?  Without the mutex, it may be true for a moment too long. */
+static bool qhca_bells_soon(const QhcaBells *b)
+{
+    return qatomic_read(&b->n_soon);
+}
+
+/* With the mutex held. */
+static void qhca_bells_set_timer(QhcaBells *b)
+{
+    struct itimerspec in = {
+        .it_value.tv_nsec = QHCA_BELLS_SOON_MS * SCALE_MS,
+    };
+
+    b->timed = !timerfd_settime(b->timer, 0, &in, NULL);
+}
+
+bool qhca_bells_ring_soon(QhcaBells *b, int fd, uint64_t id, bool *late)
+{
+    unsigned i = 0;
+
+    QEMU_LOCK_GUARD(&b->ringing);
+    while (i < b->n_soon && b->soon[i].fd != fd) {
+        i++;
+    }
+    if (!b->timed) {
+        qhca_bells_set_timer(b);
+    }
+    if (!b->timed || i == QHCA_BELLS_LATER) {
+        return false;
+    }
+    if (i == b->n_soon) {       /* else it is there since the one before */
+        b->soon[i] = (QhcaBellsSoon) { .fd = fd, .id = id, .late = late };
+        qatomic_set(&b->n_soon, i + 1);
+    }
+    return true;
+}
+
+/* With the mutex held: do not ring @fd soon.  Was that intended? */
+static bool qhca_bells_forget(QhcaBells *b, int fd)
+{
+    unsigned i, n = 0;
+    bool found;
+
+    for (i = 0; i < b->n_soon; i++) {
+        if (b->soon[i].fd != fd) {
+            b->soon[n++] = b->soon[i];
+        }
+    }
+    found = n < b->n_soon;
+    qatomic_set(&b->n_soon, n);
+    return found;
+}
+
+void qhca_bells_rung(QhcaBells *b, int fd)
+{
+    if (qhca_bells_soon(b)) {
+        QEMU_LOCK_GUARD(&b->ringing);
+        qhca_bells_forget(b, fd);
+    }
 }
 
 bool qhca_bells_answering(const QhcaBells *b)
@@ -90,9 +206,77 @@ static void qhca_bells_lock(QhcaBells *b)
 
 bool qhca_bells_send(int fd)
 {
+    QhcaBell bell = { .cpu = sched_getcpu() };
+
     /* If there is no room, enough bells are pending. */
-    return send(fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ||
+    return send(fd, &bell, sizeof(bell), MSG_DONTWAIT | MSG_NOSIGNAL) > 0 ||
            errno == EAGAIN || errno == EINTR;
+}
+
+void qhca_bells_rung_at(QhcaBells *b, unsigned cpu)
+{
+    b->same = cpu == b->rung_at ? b->same + 1 : 1;
+    b->rung_at = cpu;
+}
+
+/* Move the thread to @cpu; -1: to where it was before. */
+static void qhca_bells_move(QhcaBells *b, int cpu)
+{
+    g_autofree unsigned long *now = NULL, *only = NULL;
+    unsigned long cpus;
+
+    if (qemu_thread_get_affinity(&b->self, &now, &cpus)) {
+        b->stays = true;
+        return;
+    }
+    if (b->at < 0 || !test_bit(b->at, now) ||
+        bitmap_count_one(now, cpus) != 1) {
+        g_free(b->allowed);     /* another program has set this */
+        b->allowed = g_steal_pointer(&now);
+        b->cpus = cpus;
+        b->at = -1;
+    }
+    if (cpu < 0 && b->at >= 0) {
+        b->stays = qemu_thread_set_affinity(&b->self, b->allowed, b->cpus);
+        b->at = -1;
+    } else if (cpu >= 0 && cpu < b->cpus && test_bit(cpu, b->allowed)) {
+        only = bitmap_new(b->cpus);
+        set_bit(cpu, only);
+        b->stays = qemu_thread_set_affinity(&b->self, only, b->cpus);
+        b->at = b->stays ? b->at : cpu;
+    }
+}
+
+/* The last answer took @us: is the thread in the right place? */
+static void qhca_bells_choose_cpu(QhcaBells *b, int64_t us)
+{
+    b->work += us - b->work / QHCA_BELLS_ANSWERS;
+    b->answers++;
+    if (b->at >= 0 &&
+        b->work > QHCA_BELLS_TOO_LONG_US * QHCA_BELLS_ANSWERS) {
+        b->sure = b->answers >= QHCA_BELLS_EARLY ? QHCA_BELLS_SURE :
+                  MIN(2 * b->sure, QHCA_BELLS_SURE_MAX);
+        qhca_bells_move(b, -1);
+    } else if (b->same >= b->sure && (int)b->rung_at != b->at && !b->stays &&
+               b->work < QHCA_BELLS_SHORT_US * QHCA_BELLS_ANSWERS) {
+        b->same = 0;            /* if it may not move there: later */
+        b->answers = 0;
+        qhca_bells_move(b, b->rung_at);
+    }
+}
+
+/* Without the BQL: the sockets with these numbers are broken. */
+static void qhca_bells_lost(QhcaBells *b, const uint64_t *lost, unsigned n)
+{
+    unsigned i;
+
+    if (n) {
+        bql_lock();
+        for (i = 0; i < n && !b->over; i++) {
+            b->fn->lost(b->opaque, lost[i]);
+        }
+        bql_unlock();
+    }
 }
 
 /* Release the BQL, and ring what was left for then. */
@@ -115,13 +299,69 @@ static void qhca_bells_unlock(QhcaBells *b)
     }
     b->n = 0;
     qemu_mutex_unlock(&b->ringing);
-    if (n) {
-        bql_lock();
-        for (i = 0; i < n && !b->over; i++) {
-            b->fn->lost(b->opaque, lost[i]);
-        }
-        bql_unlock();
+    qhca_bells_lost(b, lost, n);
+}
+
+/* Ring one of those that are due; false: there are none. */
+static bool qhca_bells_ring_due(QhcaBells *b, uint64_t *lost, unsigned *n)
+{
+    QhcaBellsSoon *soon = b->soon;
+
+    /* Not for all of them: a vCPU may wait for the mutex, with the BQL held. */
+    QEMU_LOCK_GUARD(&b->ringing);
+    while (soon < b->soon + b->n_soon && soon->fired < 2) {
+        soon++;
     }
+    if (soon == b->soon + b->n_soon) {
+        b->timed = false;
+        if (b->n_soon) {
+            qhca_bells_set_timer(b);
+        }
+        return false;
+    }
+    qatomic_set(soon->late, true);
+    if (!qhca_bells_send(soon->fd)) {
+        lost[(*n)++] = soon->id;
+    }
+    *soon = b->soon[b->n_soon - 1];
+    qatomic_set(&b->n_soon, b->n_soon - 1);
+    return true;
+}
+
+/* The timer has fired. */
+static void qhca_bells_timer(QhcaBells *b)
+{
+    uint64_t lost[QHCA_BELLS_LATER], times;
+    unsigned i, n = 0;
+
+    if (read(b->timer, &times, sizeof(times)) < 0) {
+        return;
+    }
+    WITH_QEMU_LOCK_GUARD(&b->ringing) {
+        for (i = 0; i < b->n_soon; i++) {
+            b->soon[i].fired++;
+        }
+    }
+    /* While it is @timed no more become due, so there are at most that many. */
+    while (qhca_bells_ring_due(b, lost, &n)) {
+        continue;
+    }
+    qhca_bells_lost(b, lost, n);
+}
+
+/* Remove the timer's event, if it is among them; returns how many are left. */
+static int qhca_bells_look_at_timer(QhcaBells *b, struct epoll_event *ev, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++) {
+        if (ev[i].data.u64 == QHCA_BELLS_TIMER) {
+            ev[i] = ev[--n];
+            qhca_bells_timer(b);
+            break;
+        }
+    }
+    return n;
 }
 
 static void *qhca_bells_thread(void *opaque)
@@ -129,15 +369,23 @@ static void *qhca_bells_thread(void *opaque)
     QhcaBells *b = opaque;
     struct epoll_event ev[QHCA_BELLS_AT_ONCE];
     unsigned wakeups = 0;       /* since the last pause */
+    unsigned empty = 0;         /* in a row, without a message */
     unsigned pause = 0;         /* us, before this wakeup */
     bool over = false, more = false;
     uint64_t messages = 0;
-    int n;
+    int64_t begin;
+    int n, had;
 
     rcu_register_thread();
+    qemu_thread_get_self(&b->self);
     while (!over) {
-        n = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), more ? 0 : -1);
+        had = epoll_wait(b->epoll, ev, ARRAY_SIZE(ev), more ? 0 : -1);
+        n = qhca_bells_look_at_timer(b, ev, had);
+        if (had > 0 && !n && !more) {
+            continue;
+        }
         qhca_bells_lock(b);
+        begin = g_get_monotonic_time();
         if (n) {
             messages = qhca_bells_answer(b, ev, n);
         }
@@ -145,10 +393,12 @@ static void *qhca_bells_thread(void *opaque)
         more = !b->over && b->fn->more(b->opaque, !n);
         over = b->over;
         qhca_bells_unlock(b);
+        qhca_bells_choose_cpu(b, g_get_monotonic_time() - begin);
         if (more) {
             continue;
         }
-        if (messages >= QHCA_BELLS_MANY) {
+        empty = messages ? 0 : empty + 1;
+        if (messages >= QHCA_BELLS_MANY || empty >= QHCA_BELLS_EMPTY) {
             pause = QHCA_BELLS_LONG_US;
         } else if ((pause && messages >= QHCA_BELLS_WORTH) ||
                    ++wakeups >= QHCA_BELLS_TRY) {
@@ -161,12 +411,14 @@ static void *qhca_bells_thread(void *opaque)
             g_usleep(pause);
         }
     }
+    close(b->timer);
     close(b->epoll);
     event_notifier_cleanup(&b->end);
     bql_lock();
     object_unref(b->owner);
     bql_unlock();
     qemu_mutex_destroy(&b->ringing);
+    g_free(b->allowed);
     g_free(b);
     rcu_unregister_thread();
     return NULL;
@@ -180,6 +432,8 @@ QhcaBells *qhca_bells_new(Object *owner, const QhcaBellFns *fn, void *opaque)
 
     b->fn = fn;
     b->opaque = opaque;
+    b->at = -1;
+    b->sure = QHCA_BELLS_SURE;
     qemu_mutex_init(&b->ringing);
     b->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll < 0) {
@@ -190,15 +444,23 @@ QhcaBells *qhca_bells_new(Object *owner, const QhcaBellFns *fn, void *opaque)
     if (err) {
         goto err_close;
     }
-    if (!qhca_bells_add(b, event_notifier_get_fd(&b->end), 0)) {
+    b->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (b->timer < 0) {
         err = errno;
         goto err_notifier;
+    }
+    if (!qhca_bells_add(b, b->timer, QHCA_BELLS_TIMER) ||
+        !qhca_bells_add(b, event_notifier_get_fd(&b->end), QHCA_BELLS_END)) {
+        err = errno;
+        goto err_timer;
     }
     b->owner = object_ref(owner);
     qemu_thread_create(&thread, "qhca-bell", qhca_bells_thread, b,
                        QEMU_THREAD_DETACHED);
     return b;
 
+err_timer:
+    close(b->timer);
 err_notifier:
     event_notifier_cleanup(&b->end);
 err_close:
@@ -220,6 +482,7 @@ bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id)
 void qhca_bells_remove(QhcaBells *b, int fd)
 {
     unsigned i, n = 0;
+    bool ring;
 
     epoll_ctl(b->epoll, EPOLL_CTL_DEL, fd, NULL);
     /* The number may soon be that of another file. */
@@ -229,8 +492,14 @@ void qhca_bells_remove(QhcaBells *b, int fd)
             b->later[n++] = b->later[i];
         }
     }
+    ring = n < b->n;
     b->n = n;
+    ring |= qhca_bells_forget(b, fd);
     qemu_mutex_unlock(&b->ringing);
+    /* The peer must see what was sent before the link ends. */
+    if (ring) {
+        qhca_bells_send(fd);
+    }
 }
 
 void qhca_bells_free(QhcaBells *b)

@@ -18,6 +18,11 @@
 
 typedef struct QhcaBells QhcaBells;
 
+/* What a bell says; there may be none of it. */
+typedef struct QhcaBell {
+    uint16_t cpu;               /* where it was sent */
+} QhcaBell;
+
 /* What the thread calls, with the BQL held. */
 typedef struct QhcaBellFns {
     /**
@@ -43,7 +48,7 @@ typedef struct QhcaBellFns {
  * @owner: an object to which @opaque belongs; the thread holds a reference
  */
 QhcaBells *qhca_bells_new(Object *owner, const QhcaBellFns *fn, void *opaque);
-/** Read from @fd, as number @id; false with errno. */
+/** Read from @fd, as number @id, neither 0 nor -1; false with errno. */
 bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id);
 /** Call before @fd is closed; nothing rings it any more.  With the BQL held. */
 void qhca_bells_remove(QhcaBells *b, int fd);
@@ -56,6 +61,18 @@ bool qhca_bells_answering(const QhcaBells *b);
  * Return: false if the caller has to ring, because this is no such call.
  */
 bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id);
+/**
+ * With the BQL held: let the thread ring the socket @fd, with number @id, in
+ * one to two milliseconds, unless qhca_bells_rung() says before that this is
+ * not necessary any more.  If it had to be rung, *@late becomes true, by
+ * qatomic_set(); @late is valid until qhca_bells_remove().
+ * Return: false if the caller has to ring.
+ */
+bool qhca_bells_ring_soon(QhcaBells *b, int fd, uint64_t id, bool *late);
+/** The socket @fd is being rung for another reason.  With the BQL held. */
+void qhca_bells_rung(QhcaBells *b, int fd);
+/** The thread was rung by @cpu, as the peer says; within a call of ring(). */
+void qhca_bells_rung_at(QhcaBells *b, unsigned cpu);
 /** Ring the socket @fd now; false: it is broken. */
 bool qhca_bells_send(int fd);
 /** No more calls; the thread ends.  With the BQL held. */

@@ -351,6 +351,7 @@ const struct qhca_ops qhca_glue_ops = {
     .kick = qhca_op_kick,
     .dma_share = qhca_op_dma_share,
     .memlink_bell = qhca_op_memlink_bell,
+    .memlink_bell_soon = qhca_op_memlink_bell_soon,
     .memlink_wait = qhca_op_memlink_wait,
     .memlink_cut = qhca_op_memlink_cut,
     .trace = qhca_op_trace,

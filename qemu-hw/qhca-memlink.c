@@ -90,6 +90,7 @@ struct QhcaMemlinkPeer {
     bool parted;                /* it was told that we have stopped */
     bool gone;                  /* it has stopped, too */
     bool rung;                  /* it rang while the machine was stopped */
+    bool late;                  /* see qhca_bells_ring_soon() */
     unsigned id;                /* the engine's number, 0: not attached */
     unsigned scans;             /* since it was connected, or parted */
     uint8_t mac[6];
@@ -302,10 +303,13 @@ static void qhca_memlink_drop(QhcaMemlinkPeer *p)
 /* Has the peer shut the socket down, or broken a rule?  Else read a bell. */
 static bool qhca_memlink_closed(QhcaMemlinkPeer *p, bool *bell)
 {
-    char buf[8];
-    ssize_t len = qhca_fds_recv(p->fd, buf, sizeof(buf));
+    QhcaBell b;
+    ssize_t len = qhca_fds_recv(p->fd, &b, sizeof(b));
 
     *bell = len > 0;
+    if (len == sizeof(b) && p->threaded) {
+        qhca_bells_rung_at(p->m->bells, b.cpu);
+    }
     return !len || (len < 0 && errno != EAGAIN && errno != EINTR);
 }
 
@@ -854,8 +858,8 @@ static bool qhca_memlink_more(void *opaque, bool now)
         qhca_later(s);
         return false;
     }
+    m->runs++;
     if (now) {
-        m->runs++;
         s->run_wanted = false;
         qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
     }
@@ -898,12 +902,27 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
     QhcaState *s = opaque;
     QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
 
-    if (p && p->threaded && qhca_bells_ring_later(p->m->bells, p->fd, id)) {
+    if (!p) {
         return;
     }
-    if (p && !qhca_bells_send(p->fd)) {
+    if (p->threaded) {
+        if (qhca_bells_ring_later(p->m->bells, p->fd, id)) {
+            return;
+        }
+        qhca_bells_rung(p->m->bells, p->fd);
+    }
+    if (!qhca_bells_send(p->fd)) {
         qhca_memlink_drop(p);
     }
+}
+
+bool qhca_op_memlink_bell_soon(void *opaque, unsigned id)
+{
+    QhcaState *s = opaque;
+    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+
+    return p && p->threaded && !qatomic_xchg(&p->late, false) &&
+           qhca_bells_ring_soon(p->m->bells, p->fd, id, &p->late);
 }
 
 bool qhca_op_memlink_wait(void *opaque, unsigned id)

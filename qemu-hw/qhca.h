@@ -208,6 +208,7 @@ void qhca_memlink_resume(QhcaState *s);
 bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
                        uint32_t *region, uint64_t *off);
 void qhca_op_memlink_bell(void *opaque, unsigned id);
+bool qhca_op_memlink_bell_soon(void *opaque, unsigned id);
 bool qhca_op_memlink_wait(void *opaque, unsigned id);
 void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why);
 

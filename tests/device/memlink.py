@@ -345,9 +345,9 @@ class Peer:
                 return False
         return True
 
-    def bell(self) -> None:
+    def bell(self, message: bytes = b"!") -> None:
         try:
-            self.sock.send(b"!", socket.MSG_DONTWAIT)
+            self.sock.send(message, socket.MSG_DONTWAIT)
         except BlockingIOError:
             pass                # its limit is reached
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory links whose bells a thread answers: what depends on that is the same as without."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ from test_memlink import (folder, lab, pair, test_another_with_the_same_address,
                           test_what_is_named_is_revoked, victim)
 from adapter import MSIX_TABLE
 from layout import C
-from machine import Machine, until
-from memlink import Route
+from machine import QEMU, Machine, until
+from memlink import Peer, Route
 from test_unplug import ECAM, INDICATOR_OFF, POWER_OFF, SLOT, SLOT_CONTROL, Slot, unplug
 
 pytestmark = pytest.mark.once("what leaves the wire passes no observer")
@@ -33,10 +34,15 @@ def thread() -> bool:
     return True
 
 
-def threads(machine: Machine) -> int:
+def bells(machine: Machine) -> list[int]:
     """Threads of @machine's QEMU that answer bells."""
     tasks = Path(f"/proc/{machine.process.pid}/task")
-    return sum((task / "comm").read_text() == "qhca-bell\n" for task in tasks.iterdir())
+    return [int(task.name) for task in tasks.iterdir()
+            if (task / "comm").read_text() == "qhca-bell\n"]
+
+
+def threads(machine: Machine) -> int:
+    return len(bells(machine))
 
 
 def test_one_for_each_adapter(lab):  # noqa: F811
@@ -52,6 +58,58 @@ def test_one_unless_told_otherwise(folder):  # noqa: F811
     for option, count in (("", 1), (",memlink-thread=auto", 1), (",memlink-thread=off", 0)):
         with Machine("-name", "a,debug-threads=on", device=f"qhca,memlink={folder}{option}") as m:
             assert threads(m) == count
+
+
+def test_acknowledgments_that_wait_in_vain(pair):  # noqa: F811
+    """Both ends send in turn, but each only when its last message is acknowledged: no message
+    announces an acknowledgment, so that needs a bell of its own, a moment later."""
+    for _ in range(60):
+        assert pair.there_and_back() == 0
+    assert pair.move(C.QHCA_WQE_RDMA_WRITE, 70_000) == 0
+
+
+def test_peer_killed_while_acknowledgments_wait(lab):  # noqa: F811
+    """What is to be rung soon is forgotten with its link."""
+    a, b, c = lab(1), lab(2), lab(3)
+    route, other = Route(a, b).up(), Route(a, c).up()
+    for _ in range(20):
+        route.there_and_back()
+    b.kill()
+    for _ in range(20):
+        assert other.there_and_back() == 0
+
+
+@pytest.mark.parametrize("cpu", [0, 1, 5000, 0xFFFF])
+def test_bells_of_any_cpu(lab, cpu):  # noqa: F811
+    """The peer says where it runs. The thread may follow, but only to where it may be."""
+    victim = lab(1, "-name", "a,debug-threads=on")
+    peer = Peer(victim).hello().answer()
+    (tid,) = bells(victim.m)
+    allowed = os.sched_getaffinity(tid)
+
+    def rings() -> set[int]:
+        peer.bell(cpu.to_bytes(2, "little"))
+        victim.adapter.command(C.QHCA_CMD_NOP)
+        now = os.sched_getaffinity(tid)
+        assert now in (allowed, {cpu}) and now <= allowed
+        return now
+
+    if cpu in allowed and "asan" not in QEMU.name:       # with it, answers take too long
+        until(lambda: rings() == {cpu}, "the thread to follow")
+    for _ in range(100):
+        rings()
+
+    def stays() -> bool:
+        os.sched_setaffinity(tid, {only})
+        for _ in range(20):
+            peer.bell(cpu.to_bytes(2, "little"))
+            victim.adapter.command(C.QHCA_CMD_NOP)
+        return os.sched_getaffinity(tid) == {only}
+
+    # What an administrator says is obeyed, unless the thread was just about to move.
+    for only in sorted(allowed - {cpu})[-1:]:
+        until(stays, "the thread to stay")
+    peer.close()
 
 
 def test_message_that_unplugs_its_sender(lab):  # noqa: F811
