@@ -61,7 +61,9 @@ static inline void qhca_full_barrier(void)
 
 /*
  * Stores the index of a doorbell record.  Loads and stores before it - the
- * WQEs written, the CQEs read - come before it for the device too.
+ * WQEs written, the CQEs read - come before it for the device too.  Neither
+ * barrier needs to order loads before a later store (those of RISC-V do not):
+ * the release does.
  */
 static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
 {
@@ -69,7 +71,7 @@ static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
 	udma_to_device_barrier();
 	atomic_store_explicit((__force _Atomic(uint32_t) *)&rec->index,
 			      (__force uint32_t)htole32(index),
-			      memory_order_relaxed);
+			      memory_order_release);
 }
 
 /* Returns the flags of a doorbell record, which the device writes. */
