@@ -69,7 +69,6 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct qhca_sq *sq = &qp->sq;
 	uint32_t head = 0, tail;
-	uint32_t qpn = qp->qpn;
 	bool ring = false;
 	void *slot;
 	int ret;
@@ -95,11 +94,11 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		goto out;
 	qhca_trace_wqe(qp->qpn, sq->head, &sq->rules, slot);
 	head = ++sq->head;
-	ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
+	ring = qhca_sq_publish(ctx, sq->dbrec, qp->qpn, head);
 	mw->rkey = rkey;
 out:
 	qhca_unlock(&sq->lock);
 	if (ring)
-		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
+		qhca_db_ring(ctx, QHCA_DB_SQ, qp->qpn, 0, head);
 	return ret;
 }

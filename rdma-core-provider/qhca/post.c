@@ -27,7 +27,6 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	struct qhca_context *ctx = to_qctx(ibv_qp->context);
 	struct qhca_qp *qp = to_qqp(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
-	uint32_t qpn = qp->qpn;
 	uint32_t head, tail;
 	bool ring = false;
 	int ret = 0;
@@ -64,12 +63,11 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	}
 	if (head != sq->head) {
 		sq->head = head;
-		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
+		ring = qhca_sq_publish(ctx, sq->dbrec, qp->qpn, head);
 	}
 	qhca_unlock(&sq->lock);
-	/* The sends may be complete, and the QP destroyed. */
 	if (ring)
-		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
+		qhca_db_ring(ctx, QHCA_DB_SQ, qp->qpn, 0, head);
 	return ret;
 }
 

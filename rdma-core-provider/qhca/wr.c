@@ -39,7 +39,6 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 	struct qhca_context *ctx = to_qctx(ibv_qp->qp_base.context);
 	struct qhca_qp *qp = to_qqp_ex(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
-	uint32_t qpn = qp->qpn;
 	int ret = sq->err;
 	bool ring = false;
 	uint32_t index;
@@ -51,12 +50,11 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 			qhca_trace_wqe_at(qp->qpn, index, &sq->rules,
 					  qhca_sq_slot(sq, index));
 		index = sq->head = sq->new_head;
-		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, index);
+		ring = qhca_sq_publish(ctx, sq->dbrec, qp->qpn, index);
 	}
 	qhca_unlock(&sq->lock);
-	/* The sends may be complete, and the QP destroyed. */
 	if (ring)
-		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, index);
+		qhca_db_ring(ctx, QHCA_DB_SQ, qp->qpn, 0, index);
 	return ret;
 }
 
