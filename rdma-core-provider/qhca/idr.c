@@ -4,6 +4,7 @@
  * polling: two loads, no lock, no search.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "qhca-idr.h"
@@ -16,16 +17,20 @@ void qhca_idr_init(struct qhca_idr *idr)
 
 static int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 {
-	void ***leaf;
+	_Atomic(void *) *_Atomic *slot;
+	_Atomic(void *) *leaf;
 
-	leaf = &idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
-	if (!*leaf) {
+	slot = &idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
+	leaf = atomic_load_explicit(slot, memory_order_relaxed);
+	if (!leaf) {
 		/* Kept as long as the context: pollers may be reading it. */
-		*leaf = calloc(QHCA_IDR_SIZE, sizeof(**leaf));
-		if (!*leaf)
+		leaf = calloc(QHCA_IDR_SIZE, sizeof(*leaf));
+		if (!leaf)
 			return ENOMEM;
+		atomic_store_explicit(slot, leaf, memory_order_release);
 	}
-	(*leaf)[num & (QHCA_IDR_SIZE - 1)] = obj;
+	atomic_store_explicit(&leaf[num & (QHCA_IDR_SIZE - 1)], obj,
+			      memory_order_release);
 	return 0;
 }
 
@@ -76,7 +81,8 @@ void qhca_idr_free(struct qhca_idr *idr)
 	unsigned int i;
 
 	for (i = 0; i < QHCA_IDR_SIZE; i++)
-		free(idr->leaf[i]);
+		free(atomic_load_explicit(&idr->leaf[i],
+					  memory_order_relaxed));
 	pthread_cond_destroy(&idr->left);
 	pthread_mutex_destroy(&idr->lock);
 }

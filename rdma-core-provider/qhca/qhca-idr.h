@@ -4,6 +4,7 @@
 #define QHCA_IDR_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ struct qhca_idr {
 	pthread_mutex_t		lock;
 	pthread_cond_t		left;
 	unsigned int		leaving;	/* being destroyed */
-	void			**leaf[QHCA_IDR_SIZE];
+	_Atomic(void *)		*_Atomic leaf[QHCA_IDR_SIZE];
 };
 
 void qhca_idr_init(struct qhca_idr *idr);
@@ -32,11 +33,18 @@ void qhca_idr_leave(struct qhca_idr *idr);
 void qhca_idr_left(struct qhca_idr *idr, uint32_t num, void *obj);
 void qhca_idr_free(struct qhca_idr *idr);
 
+/* Acquire: what is found was filled in before it entered the table. */
 static inline void *qhca_idr_find(const struct qhca_idr *idr, uint32_t num)
 {
-	void **leaf = idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
+	_Atomic(void *) *leaf;
 
-	return leaf ? leaf[num & (QHCA_IDR_SIZE - 1)] : NULL;
+	leaf = atomic_load_explicit(
+		&idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT],
+		memory_order_acquire);
+	if (!leaf)
+		return NULL;
+	return atomic_load_explicit(&leaf[num & (QHCA_IDR_SIZE - 1)],
+				    memory_order_acquire);
 }
 
 #endif /* QHCA_IDR_H */

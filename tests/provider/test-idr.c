@@ -5,8 +5,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "qhca-idr.h"
@@ -66,6 +68,53 @@ static void test_threads(void **state)
     qhca_idr_free(&idr);
 }
 
+/* What a poller has found, with the tables it went through. */
+static struct object {
+    int ready;
+} late[NUMBERS];
+static _Atomic bool done;
+
+static void *poll_all(void *arg)
+{
+    struct object *obj;
+    unsigned int i;
+
+    while (!atomic_load(&done)) {
+        for (i = 0; i < NUMBERS; i++) {
+            obj = qhca_idr_find(&idr, i << 12);
+            wrong += obj && !obj->ready;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * A poller looks a number up while its object, and the table for it, are made:
+ * it finds nothing, or all of it. ThreadSanitizer sees if that is a matter of
+ * luck.
+ */
+static void test_poll_while_made(void **state)
+{
+    pthread_t thread;
+    unsigned int i, round;
+
+    for (round = 0; round < 100; round++) {
+        memset(&idr, 0, sizeof(idr));
+        memset(late, 0, sizeof(late));
+        qhca_idr_init(&idr);
+        atomic_store(&done, false);
+        assert_int_equal(pthread_create(&thread, NULL, poll_all, NULL), 0);
+        for (i = 0; i < NUMBERS; i++) {
+            late[i].ready = 1;
+            assert_int_equal(qhca_idr_add(&idr, i << 12, &late[i]), 0);
+        }
+        atomic_store(&done, true);
+        pthread_join(thread, NULL);
+        assert_int_equal(wrong, 0);
+        qhca_idr_free(&idr);
+    }
+}
+
 static void test_alone(void **state)
 {
     static struct qhca_idr one;
@@ -100,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_poll_while_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
