@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,60 +180,79 @@ static void qhca_srq_mem_swap(struct qhca_srq *srq, struct qhca_srq_mem *m)
 	*m = old;
 }
 
-/* Enlarges the SRQ; the lock is held. */
+/* Enlarges the SRQ to @m, which gets its old memory; the lock is held. */
 static int qhca_srq_grow(struct qhca_srq *srq, struct ibv_srq_attr *attr,
-			 int mask)
+			 int mask, struct qhca_srq_mem *m)
 {
-	struct qhca_context *ctx = to_qctx(srq->vsrq.srq.context);
 	struct qhca_cmd_modify_srq cmd = {};
-	struct qhca_srq_mem m = {};
 	int ret;
 
-	if (!(ctx->features & QHCA_FEAT_SRQ_RESIZE))
-		return EOPNOTSUPP;
-	ret = qhca_srq_mem_alloc(ctx, srq, attr->max_wr, &m);
-	if (ret)
-		return ret;
-	qhca_srq_mem_copy(srq, &m);
-	cmd.buf_addr = (uintptr_t)m.wqes.addr;
-	cmd.buf_len = m.wqes.len;
-	cmd.idx_addr = (uintptr_t)m.index.addr;
-	cmd.idx_len = m.index.len;
-	cmd.shift = m.shift;
+	qhca_srq_mem_copy(srq, m);
+	cmd.buf_addr = (uintptr_t)m->wqes.addr;
+	cmd.buf_len = m->wqes.len;
+	cmd.idx_addr = (uintptr_t)m->index.addr;
+	cmd.idx_len = m->index.len;
+	cmd.shift = m->shift;
 	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, mask, &cmd.ibv_cmd,
 				 sizeof(cmd));
 	if (!ret)
-		qhca_srq_mem_swap(srq, &m);
-	qhca_srq_mem_free(&m);
+		qhca_srq_mem_swap(srq, m);
+	return ret;
+}
+
+/* Has the SRQ less room than @max_wr WQEs?  It never shrinks. */
+static bool qhca_srq_must_grow(struct qhca_srq *srq, uint32_t max_wr)
+{
+	bool ret;
+
+	qhca_lock(&srq->lock);
+	ret = max_wr > 1U << srq->shift;
+	qhca_unlock(&srq->lock);
 	return ret;
 }
 
 /*
  * ibv_modify_srq().  An SRQ may have more room than requested, so when shrunk
  * it keeps its size: only a size below the number of posted WQEs is rejected.
+ * The application's allocators are called without the lock.
+ *
  * Returns 0, EINVAL, EOPNOTSUPP, ENOMEM, or the kernel's error.
  */
 int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
 		    int mask)
 {
+	struct qhca_context *ctx = to_qctx(ibv_srq->context);
 	struct qhca_srq *srq = to_qsrq(ibv_srq);
 	struct ibv_modify_srq cmd = {};
+	struct qhca_srq_mem m = {};
 	int ret;
 
 	if (!(mask & IBV_SRQ_MAX_WR))
 		return ibv_cmd_modify_srq(ibv_srq, attr, mask, &cmd,
 					  sizeof(cmd));
+	if (!attr->max_wr ||
+	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr))
+		return EINVAL;
+	if (qhca_srq_must_grow(srq, attr->max_wr)) {
+		if (!(ctx->features & QHCA_FEAT_SRQ_RESIZE))
+			return EOPNOTSUPP;
+		ret = qhca_srq_mem_alloc(ctx, srq, attr->max_wr, &m);
+		if (ret)
+			return ret;
+	}
+
 	qhca_lock(&srq->lock);
-	if (!attr->max_wr || attr->max_wr < qhca_srq_busy(srq) ||
-	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr)) {
+	/* Another thread may have enlarged it meanwhile. */
+	if (attr->max_wr > 1U << srq->shift) {
+		ret = qhca_srq_grow(srq, attr, mask, &m);
+	} else if (attr->max_wr < qhca_srq_busy(srq)) {
 		ret = EINVAL;
-	} else if (attr->max_wr > 1U << srq->shift) {
-		ret = qhca_srq_grow(srq, attr, mask);
 	} else {
 		mask &= ~IBV_SRQ_MAX_WR;
 		ret = mask ? ibv_cmd_modify_srq(ibv_srq, attr, mask, &cmd,
 						sizeof(cmd)) : 0;
 	}
 	qhca_unlock(&srq->lock);
+	qhca_srq_mem_free(&m);
 	return ret;
 }

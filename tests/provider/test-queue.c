@@ -1299,7 +1299,16 @@ struct pool {
     enum { OWN, DEFAULT, NOTHING, MISALIGNED } answer;
     int held;
     unsigned int types;         /* bit per resource type asked for */
+    struct qhca_lock *lock;     /* not held by the caller, or NULL */
 };
+
+static void pool_check_lock(struct pool *pool)
+{
+    if (pool->lock) {
+        assert_int_equal(pthread_spin_trylock(&pool->lock->spin), 0);
+        pthread_spin_unlock(&pool->lock->spin);
+    }
+}
 
 static void *pool_alloc(struct ibv_pd *pd, void *context, size_t size,
                         size_t alignment, uint64_t type)
@@ -1309,6 +1318,7 @@ static void *pool_alloc(struct ibv_pd *pd, void *context, size_t size,
 
     assert_int_equal(alignment, sysconf(_SC_PAGESIZE));
     assert_int_equal(size % alignment, 0);
+    pool_check_lock(pool);
     pool->types |= 1U << type;
     switch (pool->answer) {
     case DEFAULT:
@@ -1330,8 +1340,35 @@ static void pool_free(struct ibv_pd *pd, void *context, void *ptr,
 {
     struct pool *pool = context;
 
+    pool_check_lock(pool);
     pool->held--;
     free(pool->answer == MISALIGNED ? (char *)ptr - 64 : ptr);
+}
+
+/* They are called without the lock of the queue, which they might want to use. */
+static void resize_allocators(struct pool *pool, struct qhca_cq *cq,
+                              struct ibv_srq *srq)
+{
+    struct ibv_srq_attr attr = { .max_wr = 1000 };
+    int held = pool->held;
+
+    pool->lock = &to_qsrq(srq)->lock;
+    assert_int_equal(qhca_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+    assert_int_equal(pool->held, held);
+    attr.max_wr = 5000;
+    fake.fail = EIO;
+    assert_int_equal(qhca_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EIO);
+    pool->answer = NOTHING;
+    assert_int_equal(qhca_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), ENOMEM);
+    pool->answer = OWN;
+    assert_int_equal(pool->held, held);
+    assert_int_equal(qhca_query_srq(srq, &attr), 0);
+    assert_int_equal(attr.max_wr, 1024);
+
+    pool->lock = &cq->lock;
+    assert_int_equal(qhca_resize_cq(&cq->vcq.cq, 1000), 0);
+    assert_int_equal(pool->held, held);
+    pool->lock = NULL;
 }
 
 static void test_allocators(void **state)
@@ -1372,6 +1409,7 @@ static void test_allocators(void **state)
                      1 << QHCA_RES_SRQ_INDEX);
     assert_int_equal(qhca_dealloc_pd(parent), EBUSY);
     assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    resize_allocators(&pool, cq, srq);
     assert_int_equal(qhca_destroy_srq(srq), 0);
     assert_int_equal(pool.held, 1);
 
