@@ -116,13 +116,14 @@ int qhca_dealloc_td(struct ibv_td *ibv_td)
 
 /*
  * The application's allocators, if there are any, allocate the rings of objects
- * in this domain; see enum qhca_resource.
+ * in this domain; see enum qhca_resource.  Of another parent domain, this one
+ * takes only the PD: its allocators and its thread domain are its own.
  */
 struct ibv_pd *
 qhca_alloc_parent_domain(struct ibv_context *context,
 			 struct ibv_parent_domain_init_attr *attr)
 {
-	struct qhca_pd *parent;
+	struct qhca_pd *parent, *pd;
 
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
@@ -137,15 +138,11 @@ qhca_alloc_parent_domain(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
-	/* One level only. */
-	if (to_qpd(attr->pd)->protection) {
-		errno = EINVAL;
-		return NULL;
-	}
 	parent = calloc(1, sizeof(*parent));
 	if (!parent)
 		return NULL;
-	parent->protection = to_qpd(attr->pd);
+	pd = to_qpd(attr->pd);
+	parent->protection = pd->protection ? pd->protection : pd;
 	atomic_fetch_add(&parent->protection->refs, 1);
 	if (attr->td) {
 		parent->td = container_of(attr->td, struct qhca_td, ibv_td);
@@ -157,7 +154,8 @@ qhca_alloc_parent_domain(struct ibv_context *context,
 	}
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
 		parent->pd_context = attr->pd_context;
-	ibv_initialize_parent_domain(&parent->ibv_pd, attr->pd);
+	ibv_initialize_parent_domain(&parent->ibv_pd,
+				     &parent->protection->ibv_pd);
 	return &parent->ibv_pd;
 }
 

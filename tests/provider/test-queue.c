@@ -1294,6 +1294,35 @@ static void test_domains(void **state)
     destroy(qp, cq, pd);
 }
 
+/* A parent domain of a parent domain is one of the same PD. */
+static void test_nested_domains(void **state)
+{
+    struct ibv_pd *pd = fake_pd(), *inner, *outer;
+    struct ibv_td_init_attr tattr = {};
+    struct ibv_td *td = qhca_alloc_td(fake.context, &tattr);
+    struct ibv_parent_domain_init_attr pattr = { .pd = pd, .td = td };
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp;
+
+    inner = qhca_alloc_parent_domain(fake.context, &pattr);
+    assert_non_null(inner);
+    pattr = (struct ibv_parent_domain_init_attr) { .pd = inner };
+    outer = qhca_alloc_parent_domain(fake.context, &pattr);
+    assert_non_null(outer);
+    assert_int_equal(outer->handle, pd->handle);
+    assert_ptr_equal(outer->context, fake.context);
+    /* the thread domain is that of the inner one */
+    qp = fake_qp(outer, cq, NULL, IBV_QPT_RC);
+    assert_false(qp->sq.lock.off);
+    assert_int_equal(qhca_dealloc_pd(outer), EBUSY);
+    assert_int_equal(qhca_dealloc_pd(inner), 0);
+    assert_int_equal(qhca_dealloc_td(td), 0);
+    assert_int_equal(qhca_dealloc_pd(pd), EBUSY);
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    assert_int_equal(qhca_dealloc_pd(outer), 0);
+    destroy(NULL, cq, pd);
+}
+
 /* An application's allocator: its arguments and possible results. */
 struct pool {
     enum { OWN, DEFAULT, NOTHING, MISALIGNED } answer;
@@ -1798,6 +1827,7 @@ int main(void)
         TEST(test_ah),
         TEST(test_many),
         TEST(test_domains),
+        TEST(test_nested_domains),
         TEST(test_allocators),
         TEST(test_device_memory),
         TEST(test_import),
