@@ -228,7 +228,10 @@ unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe)
 		wc_flags |= IBV_WC_TM_MATCH;
 	if (flags & QHCA_CQE_F_TM_DATA_VALID)
 		wc_flags |= IBV_WC_TM_DATA_VALID;
-	/* A raw packet: the device checks checksums only for those. */
+	/*
+	 * A raw packet: the device checks checksums only for those.  The CQE
+	 * does not tell IPv6, for which the verbs do not define the flag.
+	 */
 	if ((flags & QHCA_CQE_F_L3_OK) && (flags & QHCA_CQE_F_L4_OK))
 		wc_flags |= IBV_WC_IP_CSUM_OK;
 	return wc_flags;
