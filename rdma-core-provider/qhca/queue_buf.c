@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Memory of rings: anonymous mappings of whole pages, which contain no other
- * data and are not inherited across fork().
+ * data.  On a kernel that does not copy pinned pages at fork() (before 5.12),
+ * ibv_dontfork_range() keeps them from child processes, if the application has
+ * called ibv_fork_init(); on others it does nothing.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -35,7 +37,7 @@ static void *qhca_queue_buf_map_aligned(size_t len)
 }
 
 /*
- * Maps zeroed memory that is not inherited across fork().
+ * Maps zeroed memory.
  *
  * @len: bytes, a multiple of the page size
  * @huge: align it to a huge page and request huge pages
