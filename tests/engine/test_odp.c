@@ -5,6 +5,7 @@
  */
 #include "peer.h"
 #include "godp.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 #define LEN (64u << 12)
@@ -431,6 +432,155 @@ static void impatient_peer(void **state)
     end(&t);
 }
 
+/* Request @n packets of the first page from number @at on; @s is number 0. */
+static void read_part(struct t *t, uint32_t s, uint32_t at, uint32_t n)
+{
+    peer_tx(t->p, .op = READ_REQ, .psn = s + at, .va = IOVA + at * MTU,
+            .rkey = t->mr.key, .dmalen = n * MTU);
+}
+
+/* Its window shrinks with each timeout, so it asks for less each time. */
+static void impatient_in_parts(void **state)
+{
+    static const uint32_t parts[] = { 8, 2, 1, 1 };
+    struct peer *p;
+    struct qhca_page_fault f;
+    struct t t;
+    uint32_t s;
+    unsigned i;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &flat);
+    p = t.p;
+    s = p->a.rq_psn;
+    read_part(&t, s, 0, 16);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 0, 16 * MTU, false);
+    for (i = 0; i < 4; i++) {
+        read_part(&t, s, 0, parts[i]);
+        if (i) {
+            peer_expect_aeth(p, 0x20 | p->a.min_rnr_timer, s);
+        }
+        peer_expect_nothing(p);
+        /* what it asks for at the same time does not count */
+        read_part(&t, s, parts[i], parts[i]);
+        peer_expect_nothing(p);
+    }
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
+    for (i = 0; i < 16; i++) {
+        peer_expect(p, i == 0 ? RESP_FIRST : i < 15 ? RESP_MIDDLE : RESP_LAST,
+                    s + i);
+    }
+    peer_expect_nothing(p);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RNR_NAK_TX), 3);
+    end(&t);
+}
+
+/* It repeats another READ, which was answered: that has to wait its turn. */
+static void impatient_about_another(void **state)
+{
+    const uint64_t at = 4096 - 0x123;
+    struct qhca_page_fault f;
+    struct peer *p;
+    struct t t;
+    uint32_t s;
+    unsigned i;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &tree);
+    p = t.p;
+    s = p->a.rq_psn;
+    godp_in(&t.o, 0, 1, false);
+    peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA, .rkey = t.mr.key,
+            .dmalen = 10);
+    peer_expect(p, RESP_ONLY, s);
+    peer_tx(p, .op = READ_REQ, .psn = s + 1, .va = IOVA + at,
+            .rkey = t.mr.key, .dmalen = 10);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, at, 10, false);
+    for (i = 0; i < 3; i++) {
+        peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA, .rkey = t.mr.key,
+                .dmalen = 10);
+        peer_expect_nothing(p);
+    }
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
+    peer_expect(p, RESP_ONLY, s + 1);
+    peer_expect(p, RESP_ONLY, s);
+    peer_expect_nothing(p);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RNR_NAK_TX), 0);
+    end(&t);
+}
+
+/* It also lacks what was sent before the page that is not there. */
+static void impatient_further_back(void **state)
+{
+    const uint64_t from = 4096 - 0x123 - 4 * MTU;
+    struct qhca_page_fault f;
+    struct peer *p;
+    struct t t;
+    uint32_t s;
+    unsigned i;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &tree);
+    p = t.p;
+    s = p->a.rq_psn;
+    godp_in(&t.o, 0, 1, false);
+    peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA + from,
+            .rkey = t.mr.key, .dmalen = 7 * MTU + 10);
+    for (i = 0; i < 4; i++) {
+        peer_expect(p, i ? RESP_MIDDLE : RESP_FIRST, s + i);
+    }
+    f = fault(&t, QHCA_PAGE_FAULT_READ, from + 4 * MTU, 3 * MTU + 10, false);
+    for (i = 0; i < 2; i++) {
+        peer_tx(p, .op = READ_REQ, .psn = s + 2, .va = IOVA + from + 2 * MTU,
+                .rkey = t.mr.key, .dmalen = 4 * MTU);
+        if (i) {
+            peer_expect_aeth(p, 0x20 | p->a.min_rnr_timer, s + 2);
+        }
+        peer_expect_nothing(p);
+    }
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
+    for (i = 2; i < 8; i++) {
+        const struct pframe *fr = peer_expect(p, i == 2 ? RESP_FIRST :
+                                              i < 7 ? RESP_MIDDLE : RESP_LAST,
+                                              s + i);
+
+        assert_memory_equal(fr->ext + (i == 2 || i == 7 ? 4 : 0),
+                            bytes(from + i * MTU, MTU), i < 7 ? MTU : 10);
+    }
+    peer_expect_nothing(p);
+    end(&t);
+}
+
+/* A peer that goes back on and on does not make one READ of several. */
+static void impatient_without_end(void **state)
+{
+    struct qhca_page_fault f;
+    struct peer *p;
+    struct qhca_resp *r;
+    struct qhca_xport *xp;
+    struct t t;
+    uint32_t s;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &flat);
+    p = t.p;
+    s = p->a.rq_psn;
+    read_part(&t, s, 0, 4);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 0, 4 * MTU, false);
+    xp = qhca_qp_get(p->e, p->qp.qpn)->xp;
+    r = &xp->rspq[xp->rspq_tail % QHCA_RSPQ];
+    r->left = QHCA_MAX_MSG_SIZE;
+    r->psn = s + 1;
+    read_part(&t, s, 0, 2);
+    assert_int_equal(r->psn, s);
+    assert_int_equal(r->left, 2 * MTU);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
+    peer_expect(p, RESP_FIRST, s);
+    peer_expect(p, RESP_LAST, s + 1);
+    peer_expect_nothing(p);
+    end(&t);
+}
+
 static void request_fails(void **state)
 {
     static const bool sends[] = { false, true };
@@ -831,6 +981,10 @@ int main(void)
         cmocka_unit_test(request_alone),
         cmocka_unit_test(request_fails),
         cmocka_unit_test(impatient_peer),
+        cmocka_unit_test(impatient_in_parts),
+        cmocka_unit_test(impatient_about_another),
+        cmocka_unit_test(impatient_further_back),
+        cmocka_unit_test(impatient_without_end),
         cmocka_unit_test(read_response),
         cmocka_unit_test(read_before_nak),
         cmocka_unit_test(all_sides),

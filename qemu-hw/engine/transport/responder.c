@@ -600,6 +600,37 @@ static void rsp_request(struct qhca *e, struct qhca_qp *qp,
 /* ---- duplicates (IBA 9.7.5.1.4) ---- */
 
 /*
+ * READ @r waits for a page.  Does the peer request some of it again, maybe in
+ * smaller parts, as its window has shrunk?
+ */
+static bool odp_repeats(struct qhca *e, struct qhca_qp *qp,
+                        struct qhca_resp *r, const struct qhca_rx *rx,
+                        uint32_t npkts)
+{
+    int32_t ahead = qhca_psn_diff(rx->psn, r->psn);
+    uint64_t left;
+
+    if (ahead >= (int32_t)qhca_packets(r->left, qp->path_mtu) ||
+        ahead + (int32_t)npkts <= 0) {
+        return false;
+    }
+    if (ahead < 0) {
+        left = r->left + (uint64_t)-ahead * qhca_mtu_bytes(qp->path_mtu);
+        rsp_fill_read(r, rx);
+        if (left <= QHCA_MAX_MSG_SIZE) {
+            r->left = (uint32_t)left;
+        }
+        r->started = false;
+    }
+    /* Later parts may come at the same time: they are no sign of a timeout. */
+    if (ahead <= 0 && qhca_odp_impatient(qp, QHCA_PAGE_FAULT_READ)) {
+        r->rnr = true;
+        qhca_qp_schedule(e, qp);
+    }
+    return true;
+}
+
+/*
  * A READ that was answered, at least in part, is requested again from rx->psn
  * on.  If it is still in the response queue, restart it there.
  */
@@ -618,18 +649,19 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
     end = qhca_psn_add(rx->psn, npkts);
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {
         r = qhca_rspq_at(xp, i);
-        if (r->kind != QHCA_RESP_READ ||
-            qhca_psn_add(r->psn, qhca_packets(r->left, qp->path_mtu)) != end) {
+        if (r->kind != QHCA_RESP_READ) {
+            continue;
+        }
+        if (i == xp->rspq_tail && qhca_odp_waits(qp, QHCA_ODP_READ) &&
+            odp_repeats(e, qp, r, rx, npkts)) {
+            return;
+        }
+        if (qhca_psn_add(r->psn, qhca_packets(r->left, qp->path_mtu)) != end) {
             continue;
         }
         if (qhca_psn_diff(rx->psn, r->psn) < 0) {
             rsp_fill_read(r, rx);
             r->started = false;
-        }
-        if (i == xp->rspq_tail && qhca_odp_waits(qp, QHCA_ODP_READ) &&
-            qhca_odp_impatient(qp, QHCA_PAGE_FAULT_READ)) {
-            r->rnr = true;
-            qhca_qp_schedule(e, qp);
         }
         return;                 /* will be answered */
     }
