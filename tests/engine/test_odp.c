@@ -432,6 +432,77 @@ static void impatient_peer(void **state)
     end(&t);
 }
 
+/* All pages of a request count, but only one request. */
+static void impatient_by_pages(void **state)
+{
+    struct qhca_sge sge[3];
+    struct qhca_page_fault f;
+    struct peer *p;
+    struct t t;
+    unsigned i, k;
+    uint32_t s;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &flat);
+    p = t.p;
+    for (k = 0; k < 2; k++) {
+        s = p->a.rq_psn + k;
+        for (i = 0; i < 3; i++) {
+            sge[i] = (struct qhca_sge){ IOVA + (3 * k + i) * 4096, 10,
+                                        t.mr.key };
+        }
+        assert_true(gqp_post_recv(&p->qp, k, sge, 3));
+        for (i = 0; i < 3; i++) {
+            if (!i) {
+                peer_tx(p, .op = SEND_ONLY, .psn = s,
+                        .data = peer_data(0, 30), .len = 30, .ackreq = true);
+            }
+            f = fault(&t, QHCA_PAGE_FAULT_RECV, (3 * k + i) * 4096, 10, true);
+            peer_tx(p, .op = SEND_ONLY, .psn = s, .data = peer_data(0, 30),
+                    .len = 30, .ackreq = true);
+            if (i) {
+                peer_expect_aeth(p, 0x20 | p->a.min_rnr_timer, s);
+            }
+            peer_expect_nothing(p);
+            provide(&t, QHCA_PAGE_FAULT_RECV, &f);
+        }
+        peer_expect_aeth(p, 0x1f, s);
+        peer_cqe(p, rcq, k, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    no_fault(&t);
+    end(&t);
+}
+
+/* A QP that starts anew has another peer. */
+static void impatient_before_reset(void **state)
+{
+    struct peer *p;
+    struct t t;
+    unsigned i, k;
+
+    (void)state;
+    begin(&t, QHCA_QPT_RC, &flat);
+    p = t.p;
+    for (k = 0; k < 2; k++) {
+        if (k) {
+            assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
+            gqp_clear(&p->qp);
+            gqp_to_init(&p->qp, &p->a);
+            gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+            gqp_to_rts(&p->qp, &p->a);
+        }
+        for (i = 0; i < 2; i++) {
+            peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA,
+                    .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
+            if (!i) {
+                fault(&t, QHCA_PAGE_FAULT_RECV, 0, 1, true);
+            }
+            peer_expect_nothing(p);
+        }
+    }
+    end(&t);
+}
+
 /* Request @n packets of the first page from number @at on; @s is number 0. */
 static void read_part(struct t *t, uint32_t s, uint32_t at, uint32_t n)
 {
@@ -981,6 +1052,8 @@ int main(void)
         cmocka_unit_test(request_alone),
         cmocka_unit_test(request_fails),
         cmocka_unit_test(impatient_peer),
+        cmocka_unit_test(impatient_by_pages),
+        cmocka_unit_test(impatient_before_reset),
         cmocka_unit_test(impatient_in_parts),
         cmocka_unit_test(impatient_about_another),
         cmocka_unit_test(impatient_further_back),

@@ -88,7 +88,6 @@ bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side)
         s->page_fault.len = WANT_MAX;
     }
     s->token = ++e->mem->page_fault_token;
-    s->asked = false;
     qp->xp->odp_waits |= 1u << side;
     qhca_count(e, QHCA_STAT_PAGE_FAULTS);
     odp_trace(e, qp, side, false);
@@ -137,9 +136,10 @@ bool qhca_odp_impatient(struct qhca_qp *qp, unsigned side)
     return again;
 }
 
-void qhca_odp_clear_failed(struct qhca_qp *qp, unsigned side)
+void qhca_odp_progress(struct qhca_qp *qp, unsigned side)
 {
     qp->xp->odp->side[side].failed = false;
+    qp->xp->odp->side[side].asked = false;
 }
 
 void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides)
@@ -156,6 +156,7 @@ void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides)
             odp_forget_frame(&odp->side[i]);
             odp->side[i].failed = false;
             odp->side[i].dropped = false;
+            odp->side[i].asked = false;
         }
     }
 }

@@ -317,13 +317,13 @@ void qhca_odp_drop(struct qhca *e, struct qhca_qp *qp, unsigned side,
  * before the page is read from disk.
  */
 bool qhca_odp_impatient(struct qhca_qp *qp, unsigned side);
-/* The side made progress: the next page fault is a new one. */
-void qhca_odp_clear_failed(struct qhca_qp *qp, unsigned side);
+/* The side made progress: the next page fault is that of another request. */
+void qhca_odp_progress(struct qhca_qp *qp, unsigned side);
 /* The same, for a QP that may never have had a page fault. */
 static inline void qhca_odp_passed(struct qhca_qp *qp, unsigned side)
 {
     if (qp->xp->odp) {
-        qhca_odp_clear_failed(qp, side);
+        qhca_odp_progress(qp, side);
     }
 }
 /* @sides stop waiting and are not resumed. */
