@@ -473,6 +473,50 @@ static void resent(void **state)
     }
 }
 
+/* What is sent again can be revoked as well, before any of it arrives. */
+static void resent_again(void **state)
+{
+    struct qhca_memlink *l;
+    unsigned reads, turn;
+    struct big b;
+
+    (void)state;
+    for (reads = 0; reads < 2; reads++) {
+        big_begin(&b, 0);
+        l = fix_link(b.f, reads, !reads);
+        fix_doze(b.f, !reads, reads);
+        post(&b, reads ? QHCA_WQE_RDMA_READ : QHCA_WQE_RDMA_WRITE, 1, 0, BUF);
+        fix_run(b.f, 100 * US);
+        for (turn = 0; turn < 3; turn++) {
+            uint64_t refs = l->sent_refs, lost;
+            struct qhca_memlink *to;
+
+            take_back(&b, reads);
+            assert_int_equal(l->revoked, 1 + turn * PACKETS);
+            /* it sees only what was revoked, and is busy again */
+            to = fix_link(b.f, !reads, reads);
+            lost = to->lost;
+            node_memlink_bell(b.f->s[!reads].n, to->id);
+            while (to->lost == lost) {
+                fix_run(b.f, 1);
+            }
+            fix_doze(b.f, !reads, reads);
+            fix_run(b.f, 100 * US);
+            fix_no_cqe(b.f, 0);
+            assert_int_equal(l->sent_refs - refs, PACKETS);
+        }
+        fix_look(b.f, !reads, reads);
+        fix_run(b.f, 1 * MS);
+        fix_cqe(b.f, 0, 1, QHCA_WC_SUCCESS);
+        fix_has(b.f, !reads, reads, 0, BUF);
+        assert_int_equal(xport(&b, 0)->wnd, QHCA_WINDOW_PKTS);
+        assert_int_equal(fix_stat(b.f, 0, QHCA_STAT_ROCE_RETRANSMITS),
+                         reads ? turn : turn * PACKETS);
+        assert_int_equal(fix_stat(b.f, 0, QHCA_STAT_ROCE_TIMEOUTS), 0);
+        big_end(&b);
+    }
+}
+
 /* Pages that go while a record refers to them. */
 static void odp_sync(void **state)
 {
@@ -550,7 +594,7 @@ int main(void)
         cmocka_unit_test(longest),
         cmocka_unit_test(window), cmocka_unit_test(window_shrinks),
         cmocka_unit_test(to_and_fro), cmocka_unit_test(resent),
-        cmocka_unit_test(odp_sync), cmocka_unit_test(lost),
+        cmocka_unit_test(resent_again), cmocka_unit_test(odp_sync), cmocka_unit_test(lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

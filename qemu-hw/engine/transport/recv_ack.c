@@ -131,14 +131,14 @@ static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 /*
  * The peer lacks una_psn, according to a NAK or a response to a later PSN
  * (implied NAK).  It may repeat that; go back only once per PSN, then rely on
- * the timer.
+ * the timer, unless what was sent after going back has been taken back, too.
  */
 static void ack_lacks(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
     if (xp->req_state == QHCA_REQ_WAIT_RNR ||
-        (xp->back_valid && xp->back_psn == xp->una_psn)) {
+        (xp->back_valid && xp->back_psn == xp->una_psn && !xp->took_back)) {
         return;
     }
     if (ack_retry(e, qp, QHCA_SYN_PSN_SEQ)) {
@@ -221,14 +221,20 @@ void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
     struct qhca_xport *xp = qp->xp;
     bool took_back = xp->took_back;
 
-    if (ack_alive(qp) && !qhca_odp_waits(qp, QHCA_ODP_LAND) &&
-        qhca_psn_dist(psn, xp->una_psn) <
+    if (!ack_alive(qp) || qhca_odp_waits(qp, QHCA_ODP_LAND) ||
+        qhca_psn_dist(psn, xp->una_psn) >=
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
-        /* The peer took it back; no retry either, if we ask at once. */
-        xp->took_back = true;
-        ack_lacks(e, qp);
-        xp->took_back &= took_back;
+        return;
     }
+    if (psn == xp->una_psn) {
+        xp->back_valid = false; /* this may be the answer after going back */
+    } else if (xp->back_valid && xp->back_psn == xp->una_psn) {
+        return;
+    }
+    /* The peer took it back; no retry either, if we ask at once. */
+    xp->took_back = true;
+    ack_lacks(e, qp);
+    xp->took_back &= took_back;
 }
 
 void qhca_ack_resume(struct qhca *e, struct qhca_qp *qp, bool again)
