@@ -172,6 +172,81 @@ static void odp_sync(void **state)
     fix_free(f);
 }
 
+/*
+ * Side 0 writes to, or reads into, a page that is not there.  Then the record
+ * of its next message comes, without data.  It is asked for as soon as the page
+ * is there.
+ */
+static void while_paging(bool reads)
+{
+    static const struct gbuf_shape flat = {
+        .form = QHCA_BUF_FLAT, .hops = 1, .page_shift = 12,
+    };
+    unsigned side = reads ? QHCA_PAGE_FAULT_LAND : QHCA_PAGE_FAULT_RECV;
+    struct qhca_page_fault pf[QHCA_PAGE_FAULT_SIDES];
+    struct late t = { .f = fix_new(QHCA_QPT_RC, true), .from = reads };
+    struct gwr wr = {
+        .opcode = reads ? QHCA_WQE_RDMA_READ : QHCA_WQE_RDMA_WRITE,
+        .wr_id = 1,
+    };
+    struct qhca_mpt m = { .access = QHCA_ACCESS_MASK };
+    struct fix *f = t.f;
+    struct side *at = &f->s[!t.from];
+    struct gcmd c;
+    struct godp o;
+    struct gmr mr;
+
+    fix_go_up(f);
+    godp_create(&o, &mr, &at->g, 4096, IOVA, QHCA_ACCESS_MASK, &flat);
+    gbuf_allow(&mr.buf, 0, 4096, GMEM_RW);
+    if (reads) {
+        wr.num_sge = 1;
+        wr.sge[0] = (struct qhca_sge){ IOVA, 64, mr.key };
+    } else {
+        wr.remote_addr = IOVA;
+        wr.rkey = mr.key;
+    }
+    fix_doze(f, !t.from, t.from);
+    fix_post(f, 0, wr, OTHER, 64);
+    fix_post(f, 0, (struct gwr){ .opcode = wr.opcode, .wr_id = 2 }, 0,
+             LATE_LEN);
+    late_sent(&t);
+    c = (struct gcmd){ .op = QHCA_CMD_MODIFY_MR, .obj = f->s[t.from].mr.key,
+                       .in = &m, .in_len = sizeof(m),
+                       .mask = QHCA_MR_M_ACCESS };
+    guest_must(&f->s[t.from].g, &c);
+    taken_back(&t);
+    look(&t);
+    fix_no_cqe(f, 0);
+    guest_faults(&at->g, at->qp.qpn, pf);
+    assert_int_equal(pf[side].flags,
+                     QHCA_PAGE_FAULT_VALID | QHCA_PAGE_FAULT_WRITE);
+    assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS), 0);
+    godp_in(&o, 0, 64, true);
+    assert_int_equal(guest_resume(&at->g, at->qp.qpn, side, pf[side].token,
+                                  false), QHCA_ST_OK);
+    fix_run(f, 1 * MS);
+    fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
+    fix_cqe(f, 0, 2, QHCA_WC_SUCCESS);
+    fix_has(f, !t.from, t.from, 0, LATE_LEN);
+    assert_true(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS) > 0);
+    assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_TIMEOUTS), 0);
+    assert_int_equal(godp_destroy(&o), QHCA_ST_OK);
+    fix_free(f);
+}
+
+static void write_while_paging(void **state)
+{
+    (void)state;
+    while_paging(false);
+}
+
+static void read_while_paging(void **state)
+{
+    (void)state;
+    while_paging(true);
+}
+
 enum undo { BY_LOCAL_INV, BY_SEND_INV, BY_UNBIND, BY_DESTROY, BY_QP };
 
 /* Side 0 reads through a window of side 1, which is taken away. */
@@ -596,7 +671,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(destroy_mr), cmocka_unit_test(other_mr),
         cmocka_unit_test(modify_mr), cmocka_unit_test(modify_mr_read),
-        cmocka_unit_test(odp_sync), cmocka_unit_test(local_invalidate),
+        cmocka_unit_test(odp_sync), cmocka_unit_test(write_while_paging),
+        cmocka_unit_test(read_while_paging), cmocka_unit_test(local_invalidate),
         cmocka_unit_test(remote_invalidate), cmocka_unit_test(unbind),
         cmocka_unit_test(destroy_mw), cmocka_unit_test(unbind_all),
         cmocka_unit_test(fast_reg), cmocka_unit_test(qp_error),

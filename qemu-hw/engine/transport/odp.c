@@ -127,6 +127,11 @@ void qhca_odp_drop(struct qhca *e, struct qhca_qp *qp, unsigned side,
     qhca_rx_drop(e, rx, QHCA_STAT_PAGE_FAULT_DROPS);
 }
 
+void qhca_odp_missed(struct qhca_qp *qp, unsigned side)
+{
+    qp->xp->odp->side[side].dropped = true;
+}
+
 bool qhca_odp_impatient(struct qhca_qp *qp, unsigned side)
 {
     struct qhca_odp_side *s = &qp->xp->odp->side[side];

@@ -662,9 +662,8 @@ void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
     }
     if (rx.flags & QHCA_OPF_RESP) {
         qhca_ack_lost(e, qp, rx.psn);
-    } else if (qhca_psn_dist(qp->xp->exp_psn, rx.psn) < s->n) {
-        qp->xp->naked = false;  /* this may be what a NAK asked for */
-        qhca_rsp_ask_again(e, qp);
+    } else {
+        qhca_rsp_lost(e, qp, rx.psn, s->n);
     }
 }
 

@@ -185,6 +185,9 @@ void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_rx *rx);
 /* Requests were dropped deliberately: make the peer go back at once. */
 void qhca_rsp_ask_again(struct qhca *e, struct qhca_qp *qp);
+/* Requests @psn .. @psn + @n - 1 have come, but the peer has revoked them. */
+void qhca_rsp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                   uint32_t n);
 
 /* ---- send_response.c ---- */
 /* The entry with counter @index of the response queue. */

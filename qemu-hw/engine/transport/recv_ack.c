@@ -221,9 +221,12 @@ void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
     struct qhca_xport *xp = qp->xp;
     bool took_back = xp->took_back;
 
-    if (!ack_alive(qp) || qhca_odp_waits(qp, QHCA_ODP_LAND) ||
-        qhca_psn_dist(psn, xp->una_psn) >=
-        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+    if (!ack_alive(qp) || qhca_psn_dist(psn, xp->una_psn) >=
+                          qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        return;
+    }
+    if (qhca_odp_waits(qp, QHCA_ODP_LAND)) {
+        qhca_odp_missed(qp, QHCA_PAGE_FAULT_LAND);
         return;
     }
     if (psn == xp->una_psn) {

@@ -791,6 +791,22 @@ void qhca_rsp_ask_again(struct qhca *e, struct qhca_qp *qp)
     }
 }
 
+void qhca_rsp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                   uint32_t n)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (qhca_odp_waits(qp, QHCA_ODP_RECV)) {
+        /* The packet at exp_psn is kept. */
+        if (qhca_psn_diff(qhca_psn_add(psn, n - 1), xp->exp_psn) > 0) {
+            qhca_odp_missed(qp, QHCA_PAGE_FAULT_RECV);
+        }
+    } else if (qhca_psn_dist(xp->exp_psn, psn) < n) {
+        xp->naked = false;      /* this may be what a NAK asked for */
+        qhca_rsp_ask_again(e, qp);
+    }
+}
+
 static void rx_uc(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx)
 {

@@ -311,6 +311,8 @@ void qhca_odp_keep(struct qhca_qp *qp, unsigned side,
 /* Drop @rx, since the side waits; on resume the peer is asked to resend. */
 void qhca_odp_drop(struct qhca *e, struct qhca_qp *qp, unsigned side,
                    const struct qhca_rx *rx);
+/* The same for a packet whose data the peer has revoked. */
+void qhca_odp_missed(struct qhca_qp *qp, unsigned side);
 /*
  * The peer resent what is waiting.  True if it did so before: its timer has
  * expired more than once, and it should get an RNR NAK, lest it give up long
