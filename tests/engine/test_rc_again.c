@@ -39,20 +39,65 @@ static bool is_lost(void *opaque, uint64_t addr)
     return addr - lost < 256;
 }
 
-/* From now on WQE @index is another one, or cannot be read. */
-static void spoil(struct peer *p, uint32_t index, bool unreadable)
+/* What happens to a WQE: it is changed, or it or its ring's table is lost. */
+enum { CHANGED, UNREADABLE, UNMAPPED, SPOILS };
+
+/*
+ * The ring is a list of pages, of which eight are cached: WQE FIRST is in the
+ * last of the first eight, the next one is not.
+ */
+enum { FIRST = 8 * (4096 >> 8) - 1 };
+
+/* A peer whose next WQE is number FIRST. */
+static struct peer *peer_paged(void)
 {
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gqp_init qi = {
+        .type = QHCA_QPT_RC, .sq_shift = 9, .sq_stride = 8, .rq_shift = 6,
+        .rq_stride = 7, .scq = &p->scq, .rcq = &p->rcq, .sq = &gbuf_flat4k,
+    };
+    uint32_t i, start = psn0(p) - FIRST;
+
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    gqp_create(&p->qp, &p->g, &qi);
+    p->a.sq_psn = start;
+    gqp_to_init(&p->qp, &p->a);
+    gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+    gqp_to_rts(&p->qp, &p->a);
+    for (i = 0; i < FIRST; i++) {
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 4);
+        peer_expect(p, SEND_ONLY, start + i);
+        peer_ack(p, start + i, 0x1f);
+    }
+    p->a.sq_psn = start + FIRST;
+    return p;
+}
+
+/* From now on WQE @index is another one, or cannot be read. */
+static void spoil(struct peer *p, uint32_t index, unsigned how)
+{
+    uint64_t off = (uint64_t)index << p->qp.sq_stride;
     uint32_t key = 0;
     uint16_t num = 7;
 
-    if (unreadable) {
-        lost = gbuf_addr(&p->qp.sq, (uint64_t)index << p->qp.sq_stride, NULL);
-        p->n->mem.may_fail = is_lost;
-        p->n->mem.fail_64k = 65536;
-    } else {
+    if (how == CHANGED) {
         gqp_sq_poke(&p->qp, index, 2, &num, 2);
         gqp_sq_poke(&p->qp, index, 0x28, &key, 4);
+    } else {
+        lost = how == UNMAPPED ? p->qp.sq.d.addr :
+                                 gbuf_addr(&p->qp.sq, off, NULL);
+        p->n->mem.may_fail = is_lost;
+        p->n->mem.fail_64k = 65536;
     }
+}
+
+/* WQE @wr_id failed like this, and so did the queue if it was lost. */
+static void expect_spoilt(struct peer *p, uint64_t wr_id, unsigned how)
+{
+    peer_cqe(p, scq, wr_id, QHCA_WC_LOC_QP_OP_ERR,
+             how == CHANGED ? QHCA_SYN_WQE_LENGTH : QHCA_SYN_WQE_DMA);
+    guest_poll_eq(&p->g, 0);
+    assert_int_equal(p->g.async_count[QHCA_EV_QP_FATAL], how != CHANGED);
 }
 
 /* ---- WQEs that are fetched again ---- */
@@ -63,8 +108,8 @@ static void masks_lost(void **state)
     unsigned i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    for (i = 0; i < SPOILS; i++) {
+        struct peer *p = peer_paged();
         struct gwr wr = { .opcode = QHCA_WQE_MASKED_FETCH_ADD, .wr_id = 1,
                           .flags = SIG, .remote_addr = 64, .rkey = 1,
                           .mask = 0xff };
@@ -73,10 +118,9 @@ static void masks_lost(void **state)
         peer_expect(p, CLASS_OWN | FETCH_ADD, psn0(p));
         peer_post(p, two(p, QHCA_WQE_SEND, 2, 100), 0, 0);
         peer_expect(p, SEND_ONLY, psn0(p) + 1);
-        spoil(p, 0, i);
+        spoil(p, FIRST, i);
         peer_ack(p, psn0(p), 0x60);
-        peer_cqe(p, scq, 1, QHCA_WC_LOC_QP_OP_ERR,
-                 i ? QHCA_SYN_WQE_DMA : QHCA_SYN_WQE_LENGTH);
+        expect_spoilt(p, 1, i);
         peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
         peer_expect_nothing(p);
         p->n->mem.fail_64k = 0;
@@ -90,18 +134,17 @@ static void landing_lost(void **state)
     unsigned i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    for (i = 0; i < SPOILS; i++) {
+        struct peer *p = peer_paged();
 
         peer_post(p, two(p, QHCA_WQE_RDMA_READ, 1, 100), 0, 0);
         peer_expect(p, READ_REQ, psn0(p));
         peer_post(p, two(p, QHCA_WQE_SEND, 2, 100), 0, 0);
         peer_expect(p, SEND_ONLY, psn0(p) + 1);
-        spoil(p, 0, i);
+        spoil(p, FIRST, i);
         peer_tx(p, .op = RESP_ONLY, .psn = psn0(p), .syn = 0x1f,
                 .data = peer_data(5, 200), .len = 200);
-        peer_cqe(p, scq, 1, QHCA_WC_LOC_QP_OP_ERR,
-                 i ? QHCA_SYN_WQE_DMA : QHCA_SYN_WQE_LENGTH);
+        expect_spoilt(p, 1, i);
         peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
         assert_int_equal(gbuf_verify(&p->mr.buf, 0, 7, 0, PEER_BUF),
                          PEER_BUF);
@@ -142,7 +185,7 @@ static void bind_waits(void **state)
         peer_ack(p, psn0(p), 0x1f);
         peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
         if (i) {
-            spoil(p, 2, true);
+            spoil(p, 2, UNREADABLE);
         }
         peer_tx(p, .op = RESP_ONLY, .psn = psn0(p) + 1, .syn = 0x1f,
                 .data = peer_data(0, 200), .len = 200);

@@ -323,8 +323,9 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
         if (win->snd_valid && win->snd_index == index) {
             memcpy(copy, win->snd_wqe, 1U << qp->sq_stride);
         } else {
-            *syn = qhca_req_fetch(e, qp, index, copy, &addr);
-            if (*syn) {
+            if (qhca_req_fetch(e, qp, index, copy, &addr)) {
+                /* SYN_TABLE_* would be taken for an MR's. */
+                *syn = QHCA_SYN_WQE_DMA;
                 return NULL;
             }
             /* Software may have changed it meanwhile; its size must match. */
