@@ -808,6 +808,46 @@ static void read_responses(void **state)
     peer_free(p);
 }
 
+/* The wire is blocked after one frame. */
+static bool cutting_one(struct world *w, unsigned src, uint8_t *frame,
+                        size_t *len)
+{
+    w->wire.refuse = 65536;
+    return cutting(w, src, frame, len);
+}
+
+/* A READ that is requested again while it is being answered. */
+static void read_restarted(void **state)
+{
+    struct peer *p = super_peer(QHCA_QPT_RC, NULL);
+    struct pkt k = { .op = READ_REQ, .psn = p->a.rq_psn, .va = PEER_IOVA,
+                     .rkey = p->mr.key, .dmalen = 300 * MTU };
+    uint8_t b[4400];
+    uint32_t i;
+
+    (void)state;
+    p->w.wire.filter = cutting_one;
+    world_inject(&p->w, 0, b, peer_build(p, &k, b));
+    world_run(&p->w, 10);
+    assert_int_equal(supers, 1);
+    assert_in_range(peer_waiting(p), 2, 298);
+    p->tail = p->head;
+    k.psn++;
+    k.va += MTU;
+    k.dmalen -= MTU;
+    world_inject(&p->w, 0, b, peer_build(p, &k, b));
+    p->w.wire.filter = cutting;
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 1000000);
+    assert_int_equal(peer_waiting(p), 299);
+    for (i = 1; i < 300; i++) {
+        peer_expect(p, i == 1 ? RESP_FIRST : i < 299 ? RESP_MIDDLE : RESP_LAST,
+                    k.psn - 1 + i);
+    }
+    assert_int_equal(supers, 1);
+    peer_free(p);
+}
+
 /* Responses to our own READ; a lost beginning is asked for again. */
 static void read_data(void **state)
 {
@@ -941,6 +981,7 @@ int main(void)
         cmocka_unit_test(malformed),
         cmocka_unit_test(no_options),
         cmocka_unit_test(read_responses),
+        cmocka_unit_test(read_restarted),
         cmocka_unit_test(read_data),
         cmocka_unit_test(cut_for_who_looks),
         cmocka_unit_test(rule_in_the_middle),

@@ -621,6 +621,7 @@ static bool odp_repeats(struct qhca *e, struct qhca_qp *qp,
             r->left = (uint32_t)left;
         }
         r->started = false;
+        r->alone = true;
     }
     /* Later parts may come at the same time: they are no sign of a timeout. */
     if (ahead <= 0 && qhca_odp_impatient(qp, QHCA_PAGE_FAULT_READ)) {
@@ -662,6 +663,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
         if (qhca_psn_diff(rx->psn, r->psn) < 0) {
             rsp_fill_read(r, rx);
             r->started = false;
+            r->alone = true;
         }
         return;                 /* will be answered */
     }
