@@ -627,6 +627,49 @@ static void bad_receives(void **state)
     peer_free(p);
 }
 
+/* There may be room for more than the longest message, but there is none. */
+static void longest_send(void **state)
+{
+    unsigned more;
+
+    (void)state;
+    for (more = 0; more < 2; more++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        struct qhca_recv *r = &qhca_qp_get(p->e, p->qp.qpn)->xp->recv;
+        struct qhca_sge sge[] = {
+            { .addr = PEER_IOVA, .len = QHCA_MAX_MSG_SIZE,
+              .lkey = p->mr.key },
+            { .addr = PEER_IOVA + MTU, .len = 4096, .lkey = p->mr.key },
+        };
+
+        assert_true(gqp_post_recv(&p->qp, 1, sge, 2));
+        peer_tx(p, .op = SEND_FIRST, .psn = psn0(p), .data = peer_data(0, MTU),
+                .len = MTU, .ackreq = true);
+        peer_expect_aeth(p, 0x1f, psn0(p));
+        /* as if only the last packet were missing: it goes to the same place */
+        sge[0].addr = PEER_IOVA - QHCA_MAX_MSG_SIZE + MTU;
+        memcpy(r->wqe + sizeof(struct qhca_rq_wqe), &sge[0].addr, 8);
+        r->len = QHCA_MAX_MSG_SIZE - MTU;
+        if (more) {
+            peer_tx(p, .op = SEND_MIDDLE, .psn = psn0(p) + 1,
+                    .data = peer_data(0, MTU), .len = MTU, .ackreq = true);
+            peer_expect_aeth(p, 0x1f, psn0(p) + 1);
+            peer_tx(p, .op = SEND_LAST, .psn = psn0(p) + 2, .data = "q",
+                    .len = 1, .ackreq = true);
+            peer_expect_aeth(p, 0x61, psn0(p) + 2);
+            peer_cqe(p, rcq, 1, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_RQ_LENGTH);
+            assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+        } else {
+            peer_tx(p, .op = SEND_LAST, .psn = psn0(p) + 1,
+                    .data = peer_data(0, MTU), .len = MTU, .ackreq = true);
+            peer_expect_aeth(p, 0x1f, psn0(p) + 1);
+            peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+            assert_int_equal(p->cqe.byte_len, QHCA_MAX_MSG_SIZE);
+        }
+        peer_free(p);
+    }
+}
+
 /* A region is destroyed while a READ from it is answered. */
 static void region_vanishes(void **state)
 {
@@ -895,6 +938,7 @@ int main(void)
         cmocka_unit_test(too_many_reads),
         cmocka_unit_test(refused),
         cmocka_unit_test(bad_receives),
+        cmocka_unit_test(longest_send),
         cmocka_unit_test(region_vanishes),
         cmocka_unit_test(flush_later_receives),
         cmocka_unit_test(communication_established),

@@ -30,7 +30,8 @@ uint8_t qhca_recv_store(struct qhca *e, struct qhca_recv *r,
 {
     uint8_t syn;
 
-    if (len > r->cap - r->len) {
+    if (len > r->cap - r->len ||
+        (uint64_t)r->len + len > QHCA_MAX_MSG_SIZE) {
         return QHCA_SYN_RQ_LENGTH;
     }
     /* with write set, the buffer is only read */
