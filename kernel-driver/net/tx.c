@@ -169,6 +169,8 @@ void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 	tx_fill_segs(wqe, qhca_tx_segs(q), buf->nsegs);
 	*tx_buf(q, q->prod) = *buf;
 	q->prod++;
+	/* for the watchdog: the stack does this for frames with an skb only */
+	txq_trans_cond_update(q->txq);
 	if (!netif_txq_maybe_stop(q->txq, qhca_tx_room(q), 1, TX_WAKE(q)))
 		qhca_stat_inc(&q->stats->sync, &q->stats->stop);
 }

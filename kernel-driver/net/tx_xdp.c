@@ -104,8 +104,6 @@ bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own,
 	bool sent;
 
 	__netif_tx_lock(q->txq, smp_processor_id());
-	/* for the watchdog: the queue may wait for frames without an skb */
-	txq_trans_cond_update(q->txq);
 	/* it may have failed to restart */
 	sent = q->made && xdp_post(q, frame, own, offloads);
 	__netif_tx_unlock(q->txq);
@@ -137,7 +135,6 @@ int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 	if (unlikely(!netif_carrier_ok(netdev)))
 		return sent;
 	__netif_tx_lock(txq, smp_processor_id());
-	txq_trans_cond_update(txq);
 	/* removing queues clears "up" and then takes all these locks */
 	q = READ_ONCE(priv->up) ? priv->ch[i].tx : NULL;
 	if (q && q->made) {

@@ -121,7 +121,6 @@ bool qhca_xsk_tx(struct qhca_tx_queue *q)
 	if (unlikely(!q->made))
 		return false;
 	__netif_tx_lock(q->txq, smp_processor_id());
-	txq_trans_cond_update(q->txq);
 	/* the application must see this before the last check */
 	if (told && q->prod == q->cons)
 		xsk_set_tx_need_wakeup(q->xsk);
@@ -195,7 +194,6 @@ bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp,
 	if (xdp_buff_has_frags(xdp))
 		nfrags = xdp_get_shared_info_from_buff(xdp)->nr_frags;
 	__netif_tx_lock(q->txq, smp_processor_id());
-	txq_trans_cond_update(q->txq);
 	sent = q->made && qhca_tx_room(q) && nfrags < QHCA_ETH_MAX_SGE;
 	if (likely(sent)) {
 		buf.nsegs = xsk_tx_chain(q, xdp);
