@@ -78,8 +78,11 @@ static int qhca_queue_stop(struct net_device *netdev, void *per_queue_mem,
 	struct queue_mem *mem = per_queue_mem;
 	int err;
 
-	/* a device that was reset has no queues until it works again */
-	if (!priv->up)
+	/*
+	 * A device that was reset has no queues until it works again. A dead
+	 * one uses no memory, but could start neither a new queue nor this one.
+	 */
+	if (!priv->up || qhca_dev_dead(priv->dev))
 		return -ENETDOWN;
 	qhca_channel_disable(ch);
 	err = qhca_rx_suspend(ch->rx);
