@@ -233,11 +233,12 @@ static int rx_make(struct qhca_rx_queue *q)
 /*
  * Create the device's objects, with event moderation @c, and post buffers. If
  * the channel has a suspended queue, this one takes its place and number. On
- * error nothing is left behind. NAPI is off.
+ * error everything is as before. NAPI is off.
  */
 int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 {
 	struct qhca_coalesce now = *c;
+	bool had_cq = q->cq.made;
 	int err;
 
 	qhca_dim_rx_now(q->ch, &now);
@@ -265,7 +266,11 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	else
 		err = rx_make(q);
 	if (err) {
-		qhca_net_cq_stop(&q->cq);
+		/* the suspended queue in the device may refer to it */
+		if (had_cq)
+			qhca_net_cq_quiesce(&q->cq);
+		else
+			qhca_net_cq_stop(&q->cq);
 		rx_drop_all(q);
 		return err;
 	}
