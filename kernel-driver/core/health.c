@@ -118,6 +118,23 @@ void qhca_health_well(struct qhca_core *core)
 		qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
+/**
+ * qhca_health_fixed - what may have been reported was created anew, and works
+ * @dev: adapter
+ * @what: one of the client's reporters
+ *
+ * Clears its error: with one, devlink would not recover from the next. Sleeps.
+ */
+void qhca_health_fixed(struct qhca_dev *dev, unsigned int what)
+{
+	struct qhca_health *h = &qhca_to_core(dev)->health;
+
+	mutex_lock(&h->lock);
+	if (h->up)
+		health_clear(h, what);
+	mutex_unlock(&h->lock);
+}
+
 /* ------------------------------------------------------------- watch ----- */
 
 /*
@@ -299,6 +316,7 @@ void qhca_health_setup(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;
 
+	mutex_init(&h->lock);
 	INIT_WORK(&h->work, health_work);
 	disable_work(&h->work);
 	INIT_DELAYED_WORK(&h->watch, health_watch);
@@ -328,7 +346,9 @@ int qhca_health_init(struct qhca_core *core)
 		return err;
 	}
 	devlink_register(core->devlink);
+	mutex_lock(&h->lock);
 	h->up = true;
+	mutex_unlock(&h->lock);
 	enable_work(&h->work);
 	if (h->pending)
 		queue_work(system_unbound_wq, &h->work);
@@ -341,7 +361,9 @@ void qhca_health_exit(struct qhca_core *core)
 	struct qhca_health *h = &core->health;
 
 	disable_work_sync(&h->work);
+	mutex_lock(&h->lock);
 	h->up = false;
+	mutex_unlock(&h->lock);
 	devlink_unregister(core->devlink);
 	health_destroy_reporters(h);
 	devlink_free(core->devlink);

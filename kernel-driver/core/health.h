@@ -3,6 +3,7 @@
 #ifndef QHCA_HEALTH_H
 #define QHCA_HEALTH_H
 
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -18,6 +19,7 @@ struct qhca_core;
  * @work: sends pending reports to devlink, which also recovers
  * @watch: polls for what no interrupt reports
  * @pending: bit per reporter
+ * @lock: excludes qhca_health_fixed() and unregistering devlink
  * @up: devlink is registered
  * @why: reason of the last death
  * @deaths: number of deaths
@@ -27,6 +29,7 @@ struct qhca_health {
 	struct work_struct work;
 	struct delayed_work watch;
 	unsigned long pending;
+	struct mutex lock;	/* see above */
 	bool up;
 	const char *why;
 	u32 deaths;

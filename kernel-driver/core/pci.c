@@ -76,6 +76,7 @@ static void qhca_core_free(struct qhca_core *core)
 {
 	WARN_ON_ONCE(!xa_empty(&core->cqs));
 	xa_destroy(&core->cqs);
+	mutex_destroy(&core->health.lock);
 	mutex_destroy(&core->life_lock);
 	mutex_destroy(&core->start_lock);
 	kfree(core);

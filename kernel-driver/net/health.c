@@ -7,8 +7,8 @@
 
 /*
  * Queues that stop so soon after they were recreated stay stopped until the
- * administrator runs "recover": otherwise a bad device would have them
- * recreated all the time.
+ * administrator runs "recover", or something else replaces the queues: otherwise
+ * a bad device would have them recreated all the time.
  */
 #define QUEUE_GRACE_MS	500
 

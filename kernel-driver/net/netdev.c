@@ -189,6 +189,23 @@ void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
 		qhca_health_report(priv->dev, what);
 }
 
+/* The queues are new, and work: clear the errors of earlier ones. */
+static void qhca_netdev_fixed(struct qhca_netdev *priv)
+{
+	unsigned int what;
+
+	for (what = QHCA_NETDEV_REPORT_TX; what <= QHCA_NETDEV_REPORT_RX;
+	     what++) {
+		/* one of the new ones has stopped already */
+		if (test_bit(what, &priv->reported))
+			continue;
+		qhca_health_fixed(priv->dev, what);
+		smp_mb();	/* clear its error before checking again */
+		if (test_bit(what, &priv->reported))
+			qhca_health_report(priv->dev, what);
+	}
+}
+
 /*
  * Start traffic with the channels' queues; leaves the carrier unchanged. On
  * error nothing is started.
@@ -220,6 +237,7 @@ static int qhca_netdev_start(struct qhca_netdev *priv,
 		goto err_rss;
 	if (qhca_rss_supported(priv->dev))
 		qhca_ntuple_start(priv);
+	qhca_netdev_fixed(priv);
 	WRITE_ONCE(priv->up, true);
 	for (i = 0; i < priv->num_ch; i++)
 		qhca_channel_enable(&priv->ch[i]);
