@@ -316,8 +316,8 @@ void qhca_netdev_down(struct qhca_netdev *priv)
  *
  * The link stays up. Memory is allocated first: if that fails, nothing changes.
  * If the device refuses the new queues, the old ones are restored; if it
- * refuses these, too, the net_device has no queues until they are recreated or
- * it comes up again.
+ * refuses these, too, the net_device has no queues until they are recreated,
+ * for which devlink health is asked, or it comes up again.
  *
  * Under qhca_netdev_lock(). Sleeps.
  *
@@ -356,6 +356,9 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 		netif_carrier_off(priv->netdev);
 		qhca_netdev_swap_queues(priv, &qs);
 		qhca_netdev_free_queues(&qs);
+		/* to recover is the same for both; a dead device says so */
+		if (!qhca_dev_dead(priv->dev))
+			qhca_health_report(priv->dev, QHCA_NETDEV_REPORT_RX);
 	}
 	return err;
 }
