@@ -204,6 +204,9 @@ u32 qhca_rx_large(struct sk_buff *skb, const struct qhca_eth_cqe *cqe)
 		skb->csum_offset = offsetof(struct udphdr, check);
 		info->gso_type = SKB_GSO_UDP_L4;
 	}
+	/* those of the outer packet: it may be redirected before the stack looks */
+	skb_set_network_header(skb, ETH_HLEN);
+	skb_set_transport_header(skb, l.tunnel ? l.l3 : l.l4);
 	skb->csum_start = skb_headroom(skb) + l.l4;
 	skb->ip_summed = CHECKSUM_PARTIAL;
 	info->gso_size = size;
