@@ -19,16 +19,21 @@ static void coalesce_show(const struct qhca_netdev *priv, u32 queue,
 	c->tx_max_coalesced_frames = tx->count;
 }
 
-/* 0, or an error with @extack, which may be NULL. */
-static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
-			 bool adaptive, struct netlink_ext_ack *extack)
+/*
+ * @shown is what the user saw, and may have changed only in part. 0, or an
+ * error with @extack, which may be NULL.
+ */
+static int coalesce_take(struct qhca_coalesce *to,
+			 const struct qhca_coalesce *shown,
+			 u32 usecs, u32 frames, bool adaptive,
+			 struct netlink_ext_ack *extack)
 {
 	if (usecs > U16_MAX || frames > U16_MAX) {
 		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
 		return -ERANGE;
 	}
-	if (to->adaptive && adaptive &&
-	    (usecs != to->usec || frames != to->count)) {
+	if (shown->adaptive && adaptive &&
+	    (usecs != shown->usec || frames != shown->count)) {
 		NL_SET_ERR_MSG(extack,
 			       "moderation is adaptive: switch that off first");
 		return -EINVAL;
@@ -92,7 +97,10 @@ static int coalesce_apply(struct qhca_netdev *priv, u32 from, u32 to,
 	return err;
 }
 
-/* Set that of queues @from to before @to. 0 or an error: then nothing changes. */
+/*
+ * Set that of queues @from to before @to, of which the user saw the first. 0 or
+ * an error: then nothing changes.
+ */
 static int coalesce_set(struct qhca_netdev *priv, u32 from, u32 to,
 			const struct ethtool_coalesce *c,
 			struct netlink_ext_ack *extack)
@@ -102,11 +110,13 @@ static int coalesce_set(struct qhca_netdev *priv, u32 from, u32 to,
 	u32 i;
 
 	for (i = from; i < to && !err; i++) {
-		err = coalesce_take(&p->rx_coalesce[i], c->rx_coalesce_usecs,
+		err = coalesce_take(&p->rx_coalesce[i], &old.rx_coalesce[from],
+				    c->rx_coalesce_usecs,
 				    c->rx_max_coalesced_frames,
 				    c->use_adaptive_rx_coalesce, extack);
 		if (!err)
 			err = coalesce_take(&p->tx_coalesce[i],
+					    &old.tx_coalesce[from],
 					    c->tx_coalesce_usecs,
 					    c->tx_max_coalesced_frames,
 					    c->use_adaptive_tx_coalesce,
