@@ -412,6 +412,18 @@ static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
 #endif
 
 /*
+ * Tell @rxq its NAPI instance, which an AF_XDP socket may poll. Later the stack
+ * finds it by itself.
+ */
+static inline void qhca_xdp_set_napi(struct xdp_rxq_info *rxq,
+				     const struct napi_struct *napi)
+{
+#ifdef QHCA_HAVE_XDP_RXQ_NAPI_ID
+	rxq->napi_id = napi->napi_id;
+#endif
+}
+
+/*
  * AF_XDP. Later a buffer is added to a frame in one step, and the metadata of
  * each frame is read only once. Updates of older kernels have some of this.
  */

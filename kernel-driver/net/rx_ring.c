@@ -246,6 +246,9 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	q->prod = 0;
 	q->cons = 0;
 	memset(q->dbrec, 0, sizeof(*q->dbrec));
+	/* it may not have existed when they were registered */
+	qhca_xdp_set_napi(&q->xdp_rxq, &q->ch->napi);
+	qhca_xdp_set_napi(&q->ch->xsk_rxq, &q->ch->napi);
 	if (q->split)
 		qhca_rx_data_reset(q);
 	err = qhca_net_cq_start(&q->cq, &now);
