@@ -223,7 +223,14 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
-	if (qhca_pci_enable(pci_get_drvdata(pdev)))
+	struct qhca_core *core = pci_get_drvdata(pdev);
+
+	/* the error was not fatal, but the driver of another function wanted it */
+	if (!core->off) {
+		qhca_kill(core, "bus error");
+		qhca_device_quiesce(core);
+	}
+	if (!core->enabled && qhca_pci_enable(core))
 		return PCI_ERS_RESULT_DISCONNECT;
 	pci_restore_state(pdev);
 	pci_save_state(pdev);
