@@ -58,19 +58,23 @@ void qhca_channel_init(struct qhca_netdev *priv, u32 index)
 /* Create its NAPI instance, disabled. Under qhca_netdev_lock(). */
 void qhca_channel_add(struct qhca_channel *ch)
 {
-	struct qhca_netdev *priv = ch->priv;
-
-	/* the vectors may differ after a reset */
-	ch->vector = ch->index % priv->dev->num_comp_vectors;
-	qhca_napi_add(priv->netdev, &ch->napi, channel_poll, ch->index);
-	qhca_napi_set_irq(&ch->napi,
-			  qhca_comp_vector_irq(priv->dev, ch->vector));
+	qhca_napi_add(ch->priv->netdev, &ch->napi, channel_poll, ch->index);
 }
 
 /* Undo qhca_channel_add(). NAPI must be off. */
 void qhca_channel_del(struct qhca_channel *ch)
 {
 	qhca_napi_del(&ch->napi);
+}
+
+/* Choose the vector of its queues. NAPI is off. */
+void qhca_channel_set_vector(struct qhca_channel *ch)
+{
+	struct qhca_dev *dev = ch->priv->dev;
+
+	/* the vectors may differ after a reset */
+	ch->vector = ch->index % dev->num_comp_vectors;
+	qhca_napi_set_irq(&ch->napi, qhca_comp_vector_irq(dev, ch->vector));
 }
 
 /* Make it poll now. Process context. */

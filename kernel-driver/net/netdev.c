@@ -129,17 +129,22 @@ static int qhca_netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
 	return err;
 }
 
-/* Add or remove NAPI instances, to have one for each channel with queues. */
+/*
+ * @n channels have queues: add or remove NAPI instances, to have one for each.
+ * 0 or an error.
+ */
 static int qhca_netdev_set_channels(struct qhca_netdev *priv, u32 n)
 {
+	u32 i;
 	int err;
 
-	for (; priv->num_ch > n; priv->num_ch--)
-		qhca_channel_del(&priv->ch[priv->num_ch - 1]);
-	for (; priv->num_ch < n; priv->num_ch++)
-		qhca_channel_add(&priv->ch[priv->num_ch]);
-	if (!n)
-		return 0;
+	for (; priv->num_napi > n; priv->num_napi--)
+		qhca_channel_del(&priv->ch[priv->num_napi - 1]);
+	for (; priv->num_napi < n; priv->num_napi++)
+		qhca_channel_add(&priv->ch[priv->num_napi]);
+	for (i = 0; i < n; i++)
+		qhca_channel_set_vector(&priv->ch[i]);
+	priv->num_ch = n;
 	err = qhca_netdev_set_real_queues(priv, n);
 	if (err)
 		netdev_err(priv->netdev, "%u queues not set: %d\n", n, err);
@@ -251,7 +256,7 @@ err_queues:
 err_shapers:
 	qhca_shaper_stop(priv);
 err_channels:
-	qhca_netdev_set_channels(priv, 0);
+	priv->num_ch = 0;
 	return err;
 }
 
@@ -304,7 +309,8 @@ void qhca_netdev_down(struct qhca_netdev *priv)
 		return;
 	netif_carrier_off(priv->netdev);
 	qhca_netdev_halt(priv);
-	qhca_netdev_set_channels(priv, 0);
+	/* NAPI instances stay: sockets poll them by their IDs */
+	priv->num_ch = 0;
 	qhca_netdev_swap_queues(priv, &qs);
 	qhca_netdev_free_queues(&qs);
 }
@@ -738,6 +744,7 @@ static void qhca_netdev_destroy(struct qhca_dev *dev)
 	qhca_ptp_destroy(priv);
 	qhca_ntuple_flush(priv);
 	qhca_shaper_destroy(priv);
+	/* also deletes the NAPI instances */
 	free_netdev(netdev);
 }
 

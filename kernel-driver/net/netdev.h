@@ -378,6 +378,7 @@ struct qhca_netdev {
 	struct net_device *netdev;
 	struct qhca_channel ch[QHCA_MAX_CHANNELS];
 	u32 num_ch;			/* that have queues: up */
+	u32 num_napi;			/* that have a NAPI instance */
 	u32 max_ch;
 	bool up;			/* under qhca_netdev_lock() */
 	struct bpf_prog *xdp_prog;	/* written under the same */
@@ -414,6 +415,7 @@ int qhca_netdev_remake(struct qhca_dev *dev);
 void qhca_channel_init(struct qhca_netdev *priv, u32 index);
 void qhca_channel_add(struct qhca_channel *ch);
 void qhca_channel_del(struct qhca_channel *ch);
+void qhca_channel_set_vector(struct qhca_channel *ch);
 void qhca_channel_look(struct qhca_channel *ch);
 void qhca_channel_enable(struct qhca_channel *ch);
 void qhca_channel_disable(struct qhca_channel *ch);
