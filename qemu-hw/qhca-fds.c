@@ -8,8 +8,6 @@
 
 /* Files that wait to be closed before no more peers are accepted. */
 #define QHCA_FDS_CLOSING        32
-/* More messages than a socket holds (net.unix.max_dgram_qlen). */
-#define QHCA_FDS_UNREAD         1000
 
 /* What a thread closes. */
 typedef struct QhcaFdsClosing {
@@ -32,34 +30,21 @@ static void *qhca_fds_closer(void *opaque)
     return NULL;
 }
 
-static void qhca_fds_close_later(const int *fd, unsigned n)
+void qhca_fds_close(const int *fd, unsigned n)
 {
-    QhcaFdsClosing *c = g_malloc(sizeof(*c) + n * sizeof(*fd));
+    QhcaFdsClosing *c;
     QemuThread thread;
 
+    if (!n) {
+        return;
+    }
+    /* Not a thread for each: there may be no more than some thousands. */
+    c = g_malloc(sizeof(*c) + n * sizeof(*fd));
     c->n = n;
     memcpy(c->fd, fd, n * sizeof(*fd));
     qatomic_add(&qhca_fds_closing, n);
     qemu_thread_create(&thread, "qhca-close", qhca_fds_closer, c,
                        QEMU_THREAD_DETACHED);
-}
-
-void qhca_fds_close(int *fd, unsigned n)
-{
-    unsigned i, left = 0;
-
-    for (i = 0; i < n; i++) {
-        /* A memory file: nothing can delay that. */
-        if (fcntl(fd[i], F_GET_SEALS) >= 0) {
-            close(fd[i]);
-        } else {
-            fd[left++] = fd[i];
-        }
-    }
-    /* Not a thread for each: there may be no more than some thousands. */
-    if (left) {
-        qhca_fds_close_later(fd, left);
-    }
 }
 
 bool qhca_fds_full(void)
@@ -116,23 +101,4 @@ ssize_t qhca_fds_recv(int sock, void *buf, size_t len)
         return -1;
     }
     return got;
-}
-
-void qhca_fds_close_socket(int sock)
-{
-    char buf[8];
-    unsigned i;
-
-    /* No more messages come.  Of those that have, some may be empty. */
-    shutdown(sock, SHUT_RDWR);
-    for (i = 0; i < QHCA_FDS_UNREAD; i++) {
-        if (qhca_fds_waiting(sock)) {
-            qhca_fds_close_later(&sock, 1);     /* and what it has */
-            return;
-        }
-        if (recv(sock, buf, sizeof(buf), MSG_DONTWAIT) < 0) {
-            break;
-        }
-    }
-    close(sock);
 }

@@ -2,9 +2,10 @@
 /*
  * Descriptors that another process passes over a socket, wanted or not.  The
  * last close() of a file takes as long as its owner likes: a TCP socket may
- * linger, and a file system in user space is asked first.  So a thread closes
- * them, and none is left to the kernel, which would close it in recvmsg() or
- * with the socket.
+ * linger, a file system in user space is asked first, and the pages of a memory
+ * file have to be freed.  So a thread closes them, and none is left to the
+ * kernel, which would close it in recvmsg().  The thread closes the socket,
+ * too, since that closes the descriptors of messages that were not read.
  */
 #ifndef QHCA_FDS_H
 #define QHCA_FDS_H
@@ -13,10 +14,10 @@
 #define QHCA_FDS_MESSAGE        253
 
 /**
- * Close the @n descriptors of a message, without waiting for it.
- * @fd: is changed
+ * Close the @n descriptors of a message, or a socket, in a thread.  What is
+ * mapped as well may be closed as usual.
  */
-void qhca_fds_close(int *fd, unsigned n);
+void qhca_fds_close(const int *fd, unsigned n);
 
 /**
  * Receive a message and its descriptors, without blocking.
@@ -37,12 +38,6 @@ ssize_t qhca_fds_receive(int sock, void *buf, size_t len, int *fd, unsigned *n,
  * or stay in the socket, and the error is EPROTO.  Read no more then.
  */
 ssize_t qhca_fds_recv(int sock, void *buf, size_t len);
-
-/**
- * Close a socket, and the descriptors of messages that have not been read: in a
- * thread, if there are any.
- */
-void qhca_fds_close_socket(int sock);
 
 /**
  * Is the number that are still being closed a reason to accept no more?  Each

@@ -348,7 +348,8 @@ static void qhca_memlink_free(QhcaMemlinkPeer *p)
     unsigned i;
 
     qhca_memlink_ignore(p);
-    qhca_fds_close_socket(p->fd);
+    shutdown(p->fd, SHUT_RDWR); /* it need not wait for the thread */
+    qhca_fds_close(&p->fd, 1);
     for (i = 0; i < 2; i++) {
         if (p->ring[i]) {
             munmap(p->ring[i], QHCA_MEMLINK_RING_BYTES);
@@ -508,19 +509,15 @@ static bool qhca_memlink_elsewhere(void)
 static void qhca_memlink_unlisten(QhcaMemlink *m)
 {
     struct sockaddr_un to;
-    int fd;
 
     if (m->fd >= 0) {
-        /* In this order: from close() on, another adapter may bind here. */
+        /* In this order: then another adapter may bind here. */
         qhca_memlink_address(m, m->name, &to);
         unlink(to.sun_path);
         qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
         /* It may have other names: no more connections come. */
         shutdown(m->fd, SHUT_RDWR);
-        while ((fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-            qhca_fds_close_socket(fd);
-        }
-        close(m->fd);
+        qhca_fds_close(&m->fd, 1);      /* and what was not accepted */
         m->fd = -1;
     }
 }
@@ -754,13 +751,16 @@ static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
         wrong = cut ? "its hello is too long" :
                 qhca_memlink_take_hello(p, &h, len, fd, n);
     }
-    qhca_fds_close(fd, n);
     if (wrong) {
+        qhca_fds_close(fd, n);
         if (len > 0 && qhca_memlink_warns(p->m, wrong)) {
             warn_report("qhca: no memory link to a peer: %s", wrong);
         }
         qhca_memlink_drop(p);
         return false;
+    }
+    while (n) {
+        close(fd[--n]);         /* each is mapped */
     }
     p->said = true;
     return true;
@@ -1001,7 +1001,7 @@ static void qhca_memlink_accept(void *opaque)
     }
     if (m->stale || m->peers == QHCA_MEMLINK_PEERS ||
         !qhca_memlink_same_user(fd)) {
-        qhca_fds_close_socket(fd);
+        qhca_fds_close(&fd, 1);
         return;
     }
     qhca_memlink_new_peer(m, fd);
@@ -1040,9 +1040,12 @@ static void qhca_memlink_connect(QhcaMemlink *m, const char *name)
         return;
     }
     if (!qhca_memlink_address(m, name, &to) ||
-        !qhca_memlink_connect_to(fd, to.sun_path) ||
-        !qhca_memlink_same_user(fd)) {
-        qhca_fds_close_socket(fd);      /* without an adapter, or busy */
+        !qhca_memlink_connect_to(fd, to.sun_path)) {
+        close(fd);              /* without an adapter, or busy */
+        return;
+    }
+    if (!qhca_memlink_same_user(fd)) {
+        qhca_fds_close(&fd, 1);
         return;
     }
     p = qhca_memlink_new_peer(m, fd);
@@ -1094,7 +1097,7 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
     if (qhca_memlink_connect_to(fd, to.sun_path)) {
         error_setg(errp, "qhca: memlink: %s is in use: two adapters have the "
                    "same MAC address", to.sun_path);
-        qhca_fds_close_socket(fd);
+        qhca_fds_close(&fd, 1);
         return false;
     }
     if (errno == ECONNREFUSED) {
@@ -1128,9 +1131,12 @@ static void qhca_memlink_look(QhcaMemlink *m)
     if (!m->names) {
         m->names = g_dir_open(m->dir, 0, NULL);
     }
-    for (names = 0; m->names && names < QHCA_MEMLINK_NAMES; names++) {
-        name = tries < QHCA_MEMLINK_TRIES ? g_dir_read_name(m->names) : NULL;
-        if (!name) {
+    for (names = 0; m->names && names < QHCA_MEMLINK_NAMES &&
+                    tries < QHCA_MEMLINK_TRIES && !qhca_fds_full(); names++) {
+        name = g_dir_read_name(m->names);
+        if (!name) {            /* that was all */
+            g_dir_close(m->names);
+            m->names = NULL;
             break;
         }
         if (qhca_memlink_is_name(name) && strcmp(name, m->name) < 0 &&
@@ -1138,10 +1144,6 @@ static void qhca_memlink_look(QhcaMemlink *m)
             qhca_memlink_connect(m, name);
             tries++;
         }
-    }
-    if (m->names && names < QHCA_MEMLINK_NAMES && tries < QHCA_MEMLINK_TRIES) {
-        g_dir_close(m->names);          /* all of them */
-        m->names = NULL;
     }
 }
 
@@ -1184,7 +1186,7 @@ static void qhca_memlink_scan(void *opaque)
             error_free(err);
         }
     }
-    if (m->fd >= 0 && !m->stale && !qhca_fds_full()) {
+    if (m->fd >= 0 && !m->stale) {
         qhca_memlink_look(m);
     }
     timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
