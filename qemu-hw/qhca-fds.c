@@ -1,50 +1,78 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca: descriptors that another process passes over a socket. */
 #include "qemu/osdep.h"
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include "qemu/atomic.h"
 #include "qemu/thread.h"
+#include "qemu/units.h"
 #include "qhca-fds.h"
 
 /* Files that wait to be closed before no more peers are accepted. */
 #define QHCA_FDS_CLOSING        32
+/* How much is unmapped at a time: others wait for the memory map meanwhile. */
+#define QHCA_FDS_UNMAP          (64 * MiB)
 
-/* What a thread closes. */
-typedef struct QhcaFdsClosing {
-    unsigned n;
-    int fd[];
-} QhcaFdsClosing;
+/* What a thread releases. */
+typedef struct QhcaFdsJob {
+    struct iovec *map;
+    int *fd;
+    unsigned maps, n;
+} QhcaFdsJob;
 
 static unsigned qhca_fds_closing;
 
+static void qhca_fds_unmap(const struct iovec *map)
+{
+    size_t at, len;
+
+    for (at = 0; at < map->iov_len; at += len) {
+        len = MIN(map->iov_len - at, QHCA_FDS_UNMAP);
+        munmap(map->iov_base + at, len);
+    }
+}
+
 static void *qhca_fds_closer(void *opaque)
 {
-    QhcaFdsClosing *c = opaque;
+    QhcaFdsJob *job = opaque;
     unsigned i;
 
-    for (i = 0; i < c->n; i++) {
-        close(c->fd[i]);
+    for (i = 0; i < job->maps; i++) {
+        qhca_fds_unmap(&job->map[i]);
+    }
+    for (i = 0; i < job->n; i++) {
+        close(job->fd[i]);
         qatomic_dec(&qhca_fds_closing);
     }
-    g_free(c);
+    g_free(job->map);
+    g_free(job->fd);
+    g_free(job);
     return NULL;
 }
 
-void qhca_fds_close(const int *fd, unsigned n)
+void qhca_fds_release(const int *fd, unsigned n, const struct iovec *map,
+                      unsigned maps)
 {
-    QhcaFdsClosing *c;
+    QhcaFdsJob *job;
     QemuThread thread;
 
     if (!n) {
         return;
     }
     /* Not a thread for each: there may be no more than some thousands. */
-    c = g_malloc(sizeof(*c) + n * sizeof(*fd));
-    c->n = n;
-    memcpy(c->fd, fd, n * sizeof(*fd));
+    job = g_new0(QhcaFdsJob, 1);
+    job->fd = g_memdup2(fd, n * sizeof(*fd));
+    job->n = n;
+    job->map = g_memdup2(map, maps * sizeof(*map));
+    job->maps = maps;
     qatomic_add(&qhca_fds_closing, n);
-    qemu_thread_create(&thread, "qhca-close", qhca_fds_closer, c,
+    qemu_thread_create(&thread, "qhca-close", qhca_fds_closer, job,
                        QEMU_THREAD_DETACHED);
+}
+
+void qhca_fds_close(const int *fd, unsigned n)
+{
+    qhca_fds_release(fd, n, NULL, 0);
 }
 
 bool qhca_fds_full(void)

@@ -20,6 +20,14 @@
 void qhca_fds_close(const int *fd, unsigned n);
 
 /**
+ * The same, and unmap memory of @maps files first.  If it is the last reference
+ * to such a file, this frees it, too.
+ * @n: not 0
+ */
+void qhca_fds_release(const int *fd, unsigned n, const struct iovec *map,
+                      unsigned maps);
+
+/**
  * Receive a message and its descriptors, without blocking.
  * @sock: a unix socket with message boundaries
  * @buf: result: the message

@@ -343,21 +343,25 @@ static bool qhca_memlink_warns(QhcaMemlink *m, const char *why)
     return true;
 }
 
+/* The engine does not use it any more; a thread unmaps the peer's memory. */
 static void qhca_memlink_free(QhcaMemlinkPeer *p)
 {
-    unsigned i;
+    struct iovec map[2 + QHCA_MEMLINK_REGIONS];
+    unsigned maps = 0, i;
 
-    qhca_memlink_ignore(p);
-    shutdown(p->fd, SHUT_RDWR); /* it need not wait for the thread */
-    qhca_fds_close(&p->fd, 1);
     for (i = 0; i < 2; i++) {
         if (p->ring[i]) {
-            munmap(p->ring[i], QHCA_MEMLINK_RING_BYTES);
+            map[maps].iov_base = p->ring[i];
+            map[maps++].iov_len = QHCA_MEMLINK_RING_BYTES;
         }
     }
     for (i = 0; i < p->regions; i++) {
-        munmap((void *)p->region[i].base, p->region[i].len);
+        map[maps].iov_base = (void *)p->region[i].base;
+        map[maps++].iov_len = p->region[i].len;
     }
+    qhca_memlink_ignore(p);
+    shutdown(p->fd, SHUT_RDWR); /* it need not wait for the thread */
+    qhca_fds_release(&p->fd, 1, map, maps);
     g_free(p);
 }
 
