@@ -4,7 +4,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include "qemu/atomic.h"
-#include "qemu/thread.h"
+#include "qemu/queue.h"
+#include "qemu/timer.h"
 #include "qemu/units.h"
 #include "qhca-fds.h"
 
@@ -12,15 +13,24 @@
 #define QHCA_FDS_CLOSING        32
 /* How much is unmapped at a time: others wait for the memory map meanwhile. */
 #define QHCA_FDS_UNMAP          (64 * MiB)
+/* When a thread is tried again. */
+#define QHCA_FDS_RETRY_MS       1000
 
 /* What a thread releases. */
-typedef struct QhcaFdsJob {
+typedef struct QhcaFdsJob QhcaFdsJob;
+
+struct QhcaFdsJob {
+    QSIMPLEQ_ENTRY(QhcaFdsJob) next;
     struct iovec *map;
     int *fd;
     unsigned maps, n;
-} QhcaFdsJob;
+};
 
 static unsigned qhca_fds_closing;
+/* What the main loop starts threads for; protected by the BQL. */
+static QSIMPLEQ_HEAD(, QhcaFdsJob) qhca_fds_left =
+    QSIMPLEQ_HEAD_INITIALIZER(qhca_fds_left);
+static QEMUTimer *qhca_fds_timer;
 
 static void qhca_fds_unmap(const struct iovec *map)
 {
@@ -50,11 +60,45 @@ static void *qhca_fds_closer(void *opaque)
     return NULL;
 }
 
+/* Not by qemu_thread_create(), which aborts if there can be no more threads. */
+static bool qhca_fds_start(QhcaFdsJob *job)
+{
+    sigset_t all, before;
+    GThread *thread;
+
+    sigfillset(&all);           /* signals are for the main loop */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread = g_thread_try_new("qhca-close", qhca_fds_closer, job, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (thread) {
+        g_thread_unref(thread);
+    }
+    return thread;
+}
+
+static void qhca_fds_start_in(int64_t ms)
+{
+    timer_mod(qhca_fds_timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + ms);
+}
+
+static void qhca_fds_start_all(void *opaque)
+{
+    QhcaFdsJob *job;
+
+    while ((job = QSIMPLEQ_FIRST(&qhca_fds_left))) {
+        QSIMPLEQ_REMOVE_HEAD(&qhca_fds_left, next);
+        if (!qhca_fds_start(job)) {
+            QSIMPLEQ_INSERT_HEAD(&qhca_fds_left, job, next);
+            qhca_fds_start_in(QHCA_FDS_RETRY_MS);
+            break;
+        }
+    }
+}
+
 void qhca_fds_release(const int *fd, unsigned n, const struct iovec *map,
                       unsigned maps)
 {
     QhcaFdsJob *job;
-    QemuThread thread;
 
     if (!n) {
         return;
@@ -66,8 +110,18 @@ void qhca_fds_release(const int *fd, unsigned n, const struct iovec *map,
     job->map = g_memdup2(map, maps * sizeof(*map));
     job->maps = maps;
     qatomic_add(&qhca_fds_closing, n);
-    qemu_thread_create(&thread, "qhca-close", qhca_fds_closer, job,
-                       QEMU_THREAD_DETACHED);
+    if (!qhca_fds_timer) {
+        qhca_fds_timer = timer_new_ms(QEMU_CLOCK_REALTIME,
+                                      qhca_fds_start_all, NULL);
+    }
+    /*
+     * Not here: a thread begins with the priority and the CPUs of the one that
+     * starts it, which may answer bells (qhca-bell.c).
+     */
+    if (QSIMPLEQ_EMPTY(&qhca_fds_left)) {
+        qhca_fds_start_in(0);
+    }
+    QSIMPLEQ_INSERT_TAIL(&qhca_fds_left, job, next);
 }
 
 void qhca_fds_close(const int *fd, unsigned n)

@@ -14,8 +14,9 @@
 #define QHCA_FDS_MESSAGE        253
 
 /**
- * Close the @n descriptors of a message, or a socket, in a thread.  What is
- * mapped as well may be closed as usual.
+ * Close the @n descriptors of a message, or a socket, in a thread: if there can
+ * be no more threads, as soon as there can.  What is mapped as well may be
+ * closed as usual.  With the BQL held.
  */
 void qhca_fds_close(const int *fd, unsigned n);
 

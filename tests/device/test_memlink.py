@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import shutil
 import socket
 import subprocess
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.once("what leaves the wire passes no observer")
 
 WRITE, READ, SEND = C.QHCA_WQE_RDMA_WRITE, C.QHCA_WQE_RDMA_READ, C.QHCA_WQE_SEND
 SO_SNDBUFFORCE = 32
+STACK = 2 << 20                 # of a thread, at least
 LENGTHS = (0, 1, 3, 1023, 1024, 1025, 4096, 65537, 300_000, ROOM)
 
 
@@ -644,6 +646,53 @@ def test_many_descriptors_that_take_long_to_close(victim):
     for each in slow:
         each.peer.close()
     peer.close()
+
+
+@pytest.fixture
+def no_stacks_kept(monkeypatch):
+    """A thread that ends leaves no room for another one."""
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=0")
+
+
+@contextlib.contextmanager
+def no_more_threads(process: Path):
+    """There is no room for the stack of another one."""
+    pid, status = int(process.name), (process / "status").read_text().splitlines()
+    size = int(next(line for line in status if line.startswith("VmSize")).split()[1]) << 10
+    if size > 1 << 40:
+        pytest.skip("AddressSanitizer maps memory all the time")
+    before = resource.prlimit(pid, resource.RLIMIT_AS)
+    resource.prlimit(pid, resource.RLIMIT_AS, (size + STACK // 2, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_AS, before)
+
+
+@pytest.mark.observe
+def test_no_more_threads(no_stacks_kept, victim):
+    """What a thread would have released stays until there can be one: the adapter goes on."""
+    process, size = Path(f"/proc/{victim.m.process.pid}"), 1 << 26
+    peer = Peer(victim).hello([*RINGS(), sealed(size)], memory=size).answer()
+
+    def kept() -> tuple[bool, int]:
+        """Is memory of a peer still mapped, and how many of its files are open?"""
+        files = 0
+        for file in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                files += os.readlink(file).startswith("/memfd:test")
+        return "/memfd:test" in (process / "maps").read_text(), files
+
+    assert kept() == (True, 0)
+    with no_more_threads(process):
+        peer.close()
+        until(lambda: victim.links().keys() == {"02:00:00:00:00:01"}, "the link's end")
+        other = Peer(victim).hello(length=1, fds=[sealed(size), sealed(size), *os.pipe()])
+        assert other.cut_off()
+        other.close()
+        victim.adapter.command(C.QHCA_CMD_NOP)
+        assert kept() == (True, 2)
+    until(lambda: kept() == (False, 0), "the memory to be released")
 
 
 @pytest.mark.observe
