@@ -502,10 +502,15 @@ static bool qhca_memlink_connect_to(int sock, const char *path)
     return !err;
 }
 
-/* Is it the other end of a migration, with our MAC address, on this host? */
+/*
+ * Is the machine elsewhere: at the other end of a migration, with our MAC
+ * address, on this host?  Or is a part of its memory?  A peer that read a page
+ * before it arrives would turn it into a zero page, which then counts as there.
+ */
 static bool qhca_memlink_elsewhere(void)
 {
     return runstate_check(RUN_STATE_INMIGRATE) ||
+           migration_in_incoming_postcopy() ||
            runstate_check(RUN_STATE_FINISH_MIGRATE) ||
            runstate_check(RUN_STATE_POSTMIGRATE);
 }

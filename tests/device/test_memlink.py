@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -478,6 +479,47 @@ def test_live_migration(lab, who):
     assert old.process.poll() is None
     old.close()
     assert route.move(READ, 300_000) == 0
+
+
+def test_postcopy(lab):
+    """
+    A machine that runs while a part of its memory is still elsewhere shares none: a peer that
+    read it would make zero pages of what has not arrived. Then it has links.
+    """
+    a, b = lab(1), lab(2)
+    route = Route(a, b).up()
+    old = b.m
+    old.command("memset", hex(ROOM * 64), hex(ROOM * 64), "0x55")
+    new = Machine("-incoming", "defer", *b.options, device=b.device)
+    try:
+        try:
+            for machine in (old, new):
+                machine.qmp("migrate-set-capabilities",
+                            capabilities=[{"capability": "postcopy-ram", "state": True}])
+        except RuntimeError as err:
+            pytest.skip(f"no page faults are passed to user space here: {err}")
+        path = f"{new.dir}/migrate"
+        new.qmp("migrate-incoming", uri=f"unix:{path}")
+        old.qmp("migrate-set-parameters", max_bandwidth=ROOM, max_postcopy_bandwidth=ROOM)
+        old.qmp("migrate", uri=f"unix:{path}")
+        until(lambda: old.qmp("query-migrate")["status"] == "active", "the migration")
+        old.qmp("migrate-start-postcopy")
+        until(lambda: new.qmp("query-status")["running"], "the machine to go on")
+        # longer than from one scan for peers to the next
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            assert not b.socket().exists()
+            assert new.qmp("query-migrate")["status"] == "postcopy-active"
+        old.qmp("migrate-set-parameters", max_postcopy_bandwidth=0)
+        until(lambda: old.qmp("query-migrate")["status"] == "completed", "all of the memory")
+        route.net.unplug(old)
+        route.net.plug(new)
+    except BaseException:
+        new.close(check=False)
+        raise
+    b.m = b.adapter.m = new
+    assert route.up().move(READ, 300_000) == 0
+    old.close()
 
 
 # ---- hostile peers: only their own link suffers ----
