@@ -335,6 +335,16 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     }
 }
 
+/* A suspended guest runs again: no handler of VM changes is told. */
+static void qhca_wakeup(Notifier *n, void *data)
+{
+    QhcaState *s = container_of(n, QhcaState, wakeup);
+
+    if (!qhca_replayed()) {
+        qhca_later(s);
+    }
+}
+
 const struct qhca_ops qhca_glue_ops = {
     .dma_read = qhca_op_dma_read,
     .dma_write = qhca_op_dma_write,
@@ -378,6 +388,8 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
     qhca_stop_init(s);
     s->vm_change = qdev_add_vm_change_state_handler(DEVICE(s),
                                                     qhca_vm_change, s);
+    s->wakeup.notify = qhca_wakeup;
+    qemu_register_wakeup_notifier(&s->wakeup);
     return true;
 }
 
@@ -386,6 +398,7 @@ void qhca_glue_exit(QhcaState *s)
     qhca_record_end(s);
     qhca_stop_exit(s);
     qemu_del_vm_change_state_handler(s->vm_change);
+    notifier_remove(&s->wakeup);
     timer_free(s->timer);
     s->timer = NULL;
     timer_free(s->soon);

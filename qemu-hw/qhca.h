@@ -73,6 +73,7 @@ struct QhcaState {
     struct QhcaFaultList *faults;       /* property */
     struct QhcaFaultInfoList *injected; /* the engine's rules, as given */
     VMChangeStateEntry *vm_change;
+    Notifier wakeup;
     QhcaRecorder *record;       /* or NULL */
     GByteArray *incoming;       /* the engine's state during a load */
 

@@ -13,6 +13,7 @@ from scapy.packet import Raw
 REFUSED = pytest.mark.once("what is refused is decided by the engine, where nothing is observed")
 
 MULTICAST = "01:00:5e:00:00:01"
+POWER_PORT, SLEEP = 0x600, 1 << 13 | 1 << 10    # ACPI: suspend to RAM
 
 
 class Ethernet:
@@ -297,6 +298,22 @@ def test_link_of_a_stopped_machine(eth):
     event = eth.eq.take()
     assert (event.type, event.arg) == (C.QHCA_EV_PORT, 0)
     assert eth.eq.peek() is None
+    assert not eth.adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_LINK
+
+
+def test_link_of_a_suspended_machine(eth):
+    """Waking up is no start of the machine to QEMU, but what waited for one is done."""
+    m = eth.m
+    m.out32(0xCF8, 0x8000F840)          # the place of the power management registers
+    m.out32(0xCFC, POWER_PORT | 1)
+    m.out32(0xCF8, 0x8000F844)
+    m.out32(0xCFC, 0x80)
+    m.command("outw", hex(POWER_PORT + 4), hex(SLEEP))
+    m.wait_event("SUSPEND")
+    m.qmp("set_link", name="q", up=False)
+    m.qmp("system_wakeup")
+    m.wait_event("WAKEUP")
+    eth.adapter.enable_pci()            # it was reset
     assert not eth.adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_LINK
 
 
