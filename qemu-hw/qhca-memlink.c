@@ -69,12 +69,15 @@ typedef struct QhcaMemlinkHello {
     uint32_t magic, version;
     uint8_t mac[6];
     uint16_t rings;             /* descriptors of rings: 2 or 0 */
-    uint32_t regions;
+    uint32_t regions, zero;     /* no padding, which would not be initialized */
     uint64_t token;
     struct {
         uint64_t off, size;
     } region[QHCA_MEMLINK_REGIONS];
 } QhcaMemlinkHello;
+
+QEMU_BUILD_BUG_ON(sizeof(QhcaMemlinkHello) !=
+                  32 + 16 * QHCA_MEMLINK_REGIONS);
 
 typedef struct QhcaMemlinkPeer QhcaMemlinkPeer;
 

@@ -320,6 +320,7 @@ class Peer:
         hello = self.HELLO.unpack(data)
         assert hello[:2] == (self.MAGIC, self.VERSION)
         assert hello[2] == mac_bytes(self.end.mac) and len(fds) == hello[4]
+        assert not any(data[20:24])
         self.memory = fds
         return self
 
