@@ -279,12 +279,13 @@ void qhca_stop_abandon(QhcaState *s)
 {
     QhcaCall *c;
 
-    if (!s->stopped) {
-        return;
-    }
-    while ((c = g_queue_pop_head(s->later))) {
+    /* A queued call, which is being made, may be the reason. */
+    while (s->later && (c = g_queue_pop_head(s->later))) {
         qhca_stop_let(c->cpu);
         qhca_call_free(c);
+    }
+    if (!s->stopped) {
+        return;
     }
     qhca_stop_let(s->owner);
     s->go_on = false;
