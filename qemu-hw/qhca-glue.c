@@ -397,6 +397,7 @@ void qhca_glue_exit(QhcaState *s)
 {
     qhca_record_end(s);
     qhca_stop_exit(s);
+    qhca_vm_forget(s);
     qemu_del_vm_change_state_handler(s->vm_change);
     notifier_remove(&s->wakeup);
     timer_free(s->timer);

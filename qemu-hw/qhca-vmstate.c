@@ -30,6 +30,11 @@ static int qhca_vm_read(QEMUFile *f, GByteArray *to, uint64_t len)
     return 0;
 }
 
+void qhca_vm_forget(QhcaState *s)
+{
+    g_clear_pointer(&s->incoming, g_byte_array_unref);
+}
+
 /* ---- the engine ---- */
 
 static int qhca_vm_put_engine(QEMUFile *f, void *pv, size_t size,
@@ -59,9 +64,7 @@ static int qhca_vm_get_engine(QEMUFile *f, void *pv, size_t size,
         error_report("qhca: a state of %" PRIu64 " bytes is too long", len);
         return -EINVAL;
     }
-    if (s->incoming) {
-        g_byte_array_unref(s->incoming);
-    }
+    qhca_vm_forget(s);
     s->incoming = g_byte_array_new();
     return qhca_vm_read(f, s->incoming, len);
 }
@@ -173,8 +176,7 @@ static int qhca_vm_post_load(void *opaque, int version_id)
     ok = qhca_load(s->engine, s->incoming->data, s->incoming->len, why,
                    sizeof(why));
     s->in_engine = false;       /* no interrupts before the machine runs */
-    g_byte_array_unref(s->incoming);
-    s->incoming = NULL;
+    qhca_vm_forget(s);
     if (!ok) {
         error_report("qhca: the saved state cannot be loaded: %s", why);
         return -EINVAL;

@@ -148,6 +148,8 @@ bool qhca_replayed(void);
 
 /* ---- qhca-vmstate.c ---- */
 extern const VMStateDescription qhca_vmstate;
+/** Free what a load has left that failed before its end. */
+void qhca_vm_forget(QhcaState *s);
 
 /* ---- qhca-dma.c: the DMA operations; see struct qhca_ops ---- */
 bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
