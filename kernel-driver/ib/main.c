@@ -21,6 +21,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.counter_alloc_stats = qhca_ib_counter_alloc_stats,
 	.counter_bind_qp = qhca_ib_counter_bind_qp,
 	.counter_dealloc = qhca_ib_counter_dealloc,
+	QHCA_COUNTER_INIT
 	.counter_unbind_qp = qhca_ib_counter_unbind_qp,
 	.counter_update_stats = qhca_ib_counter_update_stats,
 	.create_ah = qhca_ib_create_ah,

@@ -753,6 +753,9 @@ struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter);
 u32 qhca_ib_stat_number(int index);
 
 /* qp_counters.c */
+#ifdef QHCA_COUNTER_INIT_BY_DRIVER
+void qhca_ib_counter_init(struct rdma_counter *counter);
+#endif
 int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 			    QHCA_COUNTER_PORT_PARAM);
 int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM);

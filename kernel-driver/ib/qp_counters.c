@@ -134,6 +134,13 @@ static struct qhca_ib_counter *qp_counter_new(struct qhca_ib_dev *dev, u32 *id)
 	return c;
 }
 
+#ifdef QHCA_COUNTER_INIT_BY_DRIVER
+/* ib_device_ops.counter_init: the core calls it, but there is nothing to do */
+void qhca_ib_counter_init(struct rdma_counter *counter)
+{
+}
+#endif
+
 /* ib_device_ops.counter_bind_qp; a new counter gets its number here */
 int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 			    QHCA_COUNTER_PORT_PARAM)

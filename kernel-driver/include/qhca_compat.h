@@ -59,6 +59,14 @@
 #define QHCA_COUNTER_OBJ_SIZE
 #endif
 
+/* 6.15: the core has the driver initialize its part, even if that is empty */
+#ifdef QHCA_HAVE_COUNTER_INIT
+#define QHCA_COUNTER_INIT_BY_DRIVER
+#define QHCA_COUNTER_INIT	.counter_init = qhca_ib_counter_init,
+#else
+#define QHCA_COUNTER_INIT
+#endif
+
 /*
  * Page @page of an on-demand paging umem, after ib_umem_odp_map_dma_and_lock():
  * 1, 0 if it is not present, or -EFAULT if it could not be mapped for DMA.

@@ -13,6 +13,8 @@ from labs import LAB_NAME, TOP, TestLab, build_kernel, run_pair
 
 from qhca_lab import LabError, Options, kernels, saved_guest
 from qhca_lab.elf import build_id
+from test_dmabuf import said_by_each
+from test_resources import COUNTERS
 
 pytestmark = pytest.mark.long("builds the driver for another kernel and boots guests with it")
 
@@ -55,6 +57,13 @@ def test_newest_starts_from_its_own_copy(newest_pair):
 
     assert (booted("newest") / "memory").exists()
     assert booted("newest") != booted("default")
+
+
+def test_newest_counters(newest_pair):
+    """The port's counters and those of QPs, whose operations the core calls differently."""
+    said = said_by_each(newest_pair.a, "counters", *COUNTERS)
+    for name in COUNTERS:
+        assert f"{name}: done" in said, said
 
 
 def test_newest_driver_comes_and_goes(newest_pair):
