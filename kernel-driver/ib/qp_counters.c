@@ -156,6 +156,11 @@ int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 		return -ENOMEM;
 	s->qp = qp;
 	mutex_lock(&dev->counters_lock);
+	/* the core's check does not exclude another caller */
+	if (qp->stats) {
+		err = -EBUSY;
+		goto err_free;
+	}
 	err = qp_counter_read_qp(qp, s->base);
 	if (err)
 		goto err_free;
