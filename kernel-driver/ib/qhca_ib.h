@@ -761,7 +761,8 @@ int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM);
 int qhca_ib_counter_dealloc(struct rdma_counter *counter);
 int qhca_ib_counter_update_stats(struct rdma_counter *counter);
-void qhca_ib_qp_stats_reset(struct qhca_ib_qp *qp);
+void qhca_ib_qp_stats_reset_begin(struct qhca_ib_qp *qp);
+void qhca_ib_qp_stats_reset_end(struct qhca_ib_qp *qp, int err);
 bool qhca_ib_qp_has_stat(u32 stat);
 int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 			   __le64 values[QHCA_STAT_COUNT],

@@ -72,10 +72,14 @@ static int qp_counter_read_qp(struct qhca_ib_qp *qp,
 	return 0;
 }
 
-/* Add what the QP has counted since the last call. */
+/*
+ * Add what the QP has counted since the last call. The device counts from 0
+ * after a reset that the driver did not request, too.
+ */
 static int qp_counter_fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
 {
 	u64 now[QHCA_IB_QP_STATS];
+	u64 delta;
 	int i, err;
 
 	lockdep_assert_held(&dev->counters_lock);
@@ -83,8 +87,9 @@ static int qp_counter_fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
 	if (err)
 		return err;
 	for (i = 0; i < QHCA_IB_QP_STATS; i++) {
-		s->counter->value[i] += now[i] - s->base[i];
-		dev->counted[i] += now[i] - s->base[i];
+		delta = now[i] >= s->base[i] ? now[i] - s->base[i] : now[i];
+		s->counter->value[i] += delta;
+		dev->counted[i] += delta;
 		s->base[i] = now[i];
 	}
 	return 0;
@@ -104,16 +109,27 @@ static int qp_counter_fold_all(struct qhca_ib_dev *dev,
 	return 0;
 }
 
-/* A QP is about to be reset, and its counters with it. */
-void qhca_ib_qp_stats_reset(struct qhca_ib_qp *qp)
+/*
+ * A QP is about to be reset, and its counters with it. Until
+ * qhca_ib_qp_stats_reset_end() they are not read, and the QP is not bound: a
+ * value from before the reset cannot be compared with one from after it.
+ */
+void qhca_ib_qp_stats_reset_begin(struct qhca_ib_qp *qp)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 
 	mutex_lock(&dev->counters_lock);
-	if (qp->stats) {
+	if (qp->stats)
 		qp_counter_fold(dev, qp->stats);
+}
+
+/* The device has reset the QP, unless @err. */
+void qhca_ib_qp_stats_reset_end(struct qhca_ib_qp *qp, int err)
+{
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+
+	if (qp->stats && !err)
 		memset(qp->stats->base, 0, sizeof(qp->stats->base));
-	}
 	mutex_unlock(&dev->counters_lock);
 }
 

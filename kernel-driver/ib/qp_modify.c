@@ -71,6 +71,7 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	enum ib_qp_state cur, next;
 	struct qhca_qpc qpc = {};
 	u64 dev_mask = 0;
+	bool reset;
 	int err;
 
 	err = qp_current_state(qp, attr, mask, &cur);
@@ -90,13 +91,16 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (!dev_mask)
 		return 0;
 
+	reset = (mask & IB_QP_STATE) && next == IB_QPS_RESET;
 	/* no posting to a ring that is being reset */
-	if ((mask & IB_QP_STATE) && next == IB_QPS_RESET) {
+	if (reset) {
 		WRITE_ONCE(qp->state, IB_QPS_RESET);
-		qhca_ib_qp_stats_reset(qp);
+		qhca_ib_qp_stats_reset_begin(qp);
 	}
 	err = qhca_aq_modify(dev->qdev, QHCA_CMD_MODIFY_QP, qp->qpn, dev_mask,
 			     &qpc, sizeof(qpc));
+	if (reset)
+		qhca_ib_qp_stats_reset_end(qp, err);
 	/*
 	 * A dead device has stopped, so transitions to ERR and RESET succeed.
 	 * This lets draining proceed, see poll_dead().
@@ -110,7 +114,7 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return err;
 	}
 	if (mask & IB_QP_STATE) {
-		if (next == IB_QPS_RESET && !qp->user)
+		if (reset && !qp->user)
 			qp_forget_wqes(qp);
 		WRITE_ONCE(qp->state, next);
 	}
