@@ -90,8 +90,11 @@ static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 		usleep_range(1000, 2000);
 	}
 	err = qhca_cq_register(dev->qdev, &cq->core);
-	if (err)
+	if (err) {
 		xa_erase(&dev->cqs, cq->cqn);
+		/* a handler may have found it */
+		qhca_ib_ref_kill(&cq->ref);
+	}
 	return err;
 }
 
