@@ -112,11 +112,18 @@ static void event_port(struct qhca_ib_dev *dev, enum ib_event_type type)
 	ib_dispatch_event(&ev);
 }
 
-/* Notify users of the ib_device, if it is registered, once. */
+/*
+ * Notify users of the ib_device, if it is registered, once. Under the lock, so
+ * that unregistering it, which flushes events, comes after the event.
+ */
 static void event_tell_fatal(struct qhca_ib_dev *dev)
 {
-	if (READ_ONCE(dev->registered) && !atomic_xchg(&dev->fatal_told, 1))
+	mutex_lock(&dev->fatal_lock);
+	if (dev->registered && !dev->fatal_told) {
+		dev->fatal_told = true;
 		event_port(dev, IB_EVENT_DEVICE_FATAL);
+	}
+	mutex_unlock(&dev->fatal_lock);
 }
 
 /* Call the handlers of all CQs of applications, so that they are polled. */
@@ -143,7 +150,6 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 
 	/* before consumers are notified and check it */
 	qhca_ib_status_gone(dev);
-	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
 	event_tell_fatal(dev);
 	/*
 	 * Wake applications that wait for a completion, so that they poll once
@@ -286,12 +292,14 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 void qhca_ib_events_start(struct qhca_ib_dev *dev)
 {
 	rtnl_lock();
-	WRITE_ONCE(dev->registered, true);
+	mutex_lock(&dev->fatal_lock);
+	dev->registered = true;
+	mutex_unlock(&dev->fatal_lock);
 	if (dev->port_changed)
 		event_port(dev, dev->port_active ? IB_EVENT_PORT_ACTIVE
 						 : IB_EVENT_PORT_ERR);
 	rtnl_unlock();
-	smp_mb();	/* registered before dead; see event_device_fatal() */
+	/* event_device_fatal() either sees it registered, or ran before */
 	if (qhca_dev_dead(dev->qdev)) {
 		qhca_ib_status_gone(dev);
 		event_tell_fatal(dev);
@@ -303,7 +311,9 @@ void qhca_ib_events_exit_netdev(struct qhca_ib_dev *dev)
 {
 	/* unregistering replays NETDEV_DOWN once more */
 	unregister_netdevice_notifier(&dev->netdev_nb);
-	WRITE_ONCE(dev->registered, false);
+	mutex_lock(&dev->fatal_lock);
+	dev->registered = false;
+	mutex_unlock(&dev->fatal_lock);
 }
 
 /* Stop events of objects. */

@@ -196,6 +196,7 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	mutex_init(&dev->mr_lock);
 	mutex_init(&dev->dbrec_lock);
 	INIT_LIST_HEAD(&dev->dbrec_chunks);
+	mutex_init(&dev->fatal_lock);
 	qhca_ib_counters_init(dev);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
 	err = qhca_ib_dm_init(dev);
@@ -233,6 +234,7 @@ static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 	xa_destroy(&dev->wqs);
 	WARN_ON(!list_empty(&dev->dbrec_chunks));
 	mutex_destroy(&dev->dbrec_lock);
+	mutex_destroy(&dev->fatal_lock);
 	/* processes that have it mapped keep it */
 	free_page((unsigned long)dev->status);
 	qhca_ib_dm_exit(dev);

@@ -71,8 +71,8 @@
  * @port_active: the state reported by the last event or the next one; under
  *	rtnl
  * @port_changed: @port_active has changed before @registered; under rtnl
- * @registered: the ib_device may get events; set and cleared under rtnl, or
- *	when the net_device can send no event
+ * @registered: the ib_device may get events; set and cleared under
+ *	@fatal_lock, and under rtnl or when the net_device can send no event
  * @fatal_told: consumers know that the device is dead
  * @flush_work: calls the CQs of all kernel QPs of a dead device
  * @odp_wq: page faults and prefetching
@@ -103,8 +103,9 @@ struct qhca_ib_dev {
 	struct notifier_block netdev_nb;
 	bool port_active;
 	bool port_changed;
+	struct mutex fatal_lock;	/* protects registered and fatal_told */
 	bool registered;
-	atomic_t fatal_told;
+	bool fatal_told;
 	struct work_struct flush_work;
 	struct workqueue_struct *odp_wq;
 	struct qhca_ib_debug *debug;
