@@ -247,7 +247,7 @@ static int event_netdev(struct notifier_block *nb, unsigned long type,
 	default:
 		return NOTIFY_DONE;
 	}
-	up = qhca_ib_port_is_up(dev) && type != NETDEV_GOING_DOWN;
+	up = qhca_ib_port_is_up(dev) && !QHCA_PORT_GOES_DOWN(type);
 	if (up == dev->port_active)
 		return NOTIFY_DONE;
 	dev->port_active = up;
@@ -257,6 +257,18 @@ static int event_netdev(struct notifier_block *nb, unsigned long type,
 		dev->port_changed = true;
 	return NOTIFY_DONE;
 }
+
+#ifdef QHCA_PORT_EVENTS_BY_DRIVER
+/*
+ * ib_device_ops.report_port_event: having it keeps the core from sending each
+ * event a second time. event_netdev() sends them, also while the net_device
+ * belongs to a bond and the core ignores it.
+ */
+void qhca_ib_report_port_event(struct ib_device *ibdev,
+			       struct net_device *netdev, unsigned long type)
+{
+}
+#endif
 
 /*
  * Subscribe to events of the device and of the net_device. From now on

@@ -58,6 +58,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,
 	.reg_user_mr_dmabuf = qhca_ib_reg_user_mr_dmabuf,
+	QHCA_REPORT_PORT_EVENT
 	.req_notify_cq = qhca_ib_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, qhca_ib_ah, ibah),

@@ -458,6 +458,10 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev);
 void qhca_ib_events_start(struct qhca_ib_dev *dev);
 void qhca_ib_events_exit_netdev(struct qhca_ib_dev *dev);
 void qhca_ib_events_exit_device(struct qhca_ib_dev *dev);
+#ifdef QHCA_PORT_EVENTS_BY_DRIVER
+void qhca_ib_report_port_event(struct ib_device *ibdev,
+			       struct net_device *netdev, unsigned long type);
+#endif
 void qhca_ib_flush_work(struct work_struct *work);
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);

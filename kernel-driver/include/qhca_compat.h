@@ -68,6 +68,20 @@
 #endif
 
 /*
+ * 6.14: the core sends the port's events when the net_device's state changes,
+ * unless a driver does. As the core does, the driver then reports that the port
+ * is down once it is, and no longer when it begins to go down.
+ */
+#ifdef QHCA_HAVE_REPORT_PORT_EVENT
+#define QHCA_PORT_EVENTS_BY_DRIVER
+#define QHCA_REPORT_PORT_EVENT	.report_port_event = qhca_ib_report_port_event,
+#define QHCA_PORT_GOES_DOWN(type)	false
+#else
+#define QHCA_REPORT_PORT_EVENT
+#define QHCA_PORT_GOES_DOWN(type)	((type) == NETDEV_GOING_DOWN)
+#endif
+
+/*
  * Page @page of an on-demand paging umem, after ib_umem_odp_map_dma_and_lock():
  * 1, 0 if it is not present, or -EFAULT if it could not be mapped for DMA.
  * *@write says whether the page is writable in the caller's table already, and

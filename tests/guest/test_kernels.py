@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests with another kernel: the newest of the backports, and that of a build tree."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import debian_tree
 import pytest
-from labs import LAB_NAME, TOP, TestLab, build_kernel, run_pair
+from labs import LAB_NAME, PATIENCE, TOP, TestLab, build_kernel, run_pair
 
 from qhca_lab import LabError, Options, kernels, saved_guest
 from qhca_lab.elf import build_id
@@ -64,6 +65,50 @@ def test_newest_counters(newest_pair):
     said = said_by_each(newest_pair.a, "counters", *COUNTERS)
     for name in COUNTERS:
         assert f"{name}: done" in said, said
+
+
+def test_newest_port_events(newest_pair):
+    """Consumers get one event for each change of the port: the core, which could send them itself,
+    leaves them to the driver. A second one of a change would have come by the next."""
+    a = newest_pair.a
+    state = "cat /sys/class/infiniband/$IBDEV/ports/1/state"
+    assert "ACTIVE" in a.run(state).out
+    watch = a.start("stdbuf -oL ibv_asyncwatch -d $IBDEV")
+
+    def seen():
+        out = watch.out_so_far()
+        return [out.count(f"IBV_EVENT_PORT_{kind}") for kind in ("ERR", "ACTIVE")]
+
+    @contextlib.contextmanager
+    def cable():
+        try:
+            newest_pair.set_link("a", False)
+            yield
+        finally:
+            newest_pair.set_link("a", True)
+
+    @contextlib.contextmanager
+    def interface():
+        try:
+            a.run("ip link set $NETDEV down")
+            yield
+        finally:
+            a.run("ip link set $NETDEV up")
+            a.setup_nic()
+
+    try:
+        watch.wait_for("async event FD")
+        for count, change in enumerate((cable, interface, cable), 1):
+            with change():
+                # The stack takes its time, and says nothing of what is over by then.
+                a._until(lambda n=count: seen()[0] >= n, PATIENCE, "no PORT_ERR")
+                assert "DOWN" in a.run(state).out
+            a._until(lambda n=count: seen()[1] >= n, PATIENCE, "no PORT_ACTIVE")
+            assert "ACTIVE" in a.run(state).out
+        assert seen() == [3, 3], watch.out_so_far()
+    finally:
+        watch.kill()
+    ping(a, newest_pair.b)
 
 
 def test_newest_driver_comes_and_goes(newest_pair):
