@@ -264,6 +264,6 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		return missed || dead;
 	if (dead)
-		schedule_work(&dev->flush_work);
+		qhca_ib_flush_kernel(dev);
 	return 0;
 }

@@ -170,8 +170,7 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 		if (kernel_srq)
 			event_qp(dev, n, IB_EVENT_QP_LAST_WQE_REACHED, 0);
 	}
-	/* kernel users get their WRs back as flushed */
-	schedule_work(&dev->flush_work);
+	qhca_ib_flush_kernel(dev);
 }
 
 static int event_device(struct notifier_block *nb, unsigned long type,
@@ -360,11 +359,17 @@ void qhca_ib_flush_work(struct work_struct *work)
 	}
 }
 
+/* Kernel users of a dead device get their WRs back as flushed. Any context. */
+void qhca_ib_flush_kernel(struct qhca_ib_dev *dev)
+{
+	queue_work(dev->flush_wq, &dev->flush_work);
+}
+
 /* After posting: a dead device completes nothing, so the driver does. */
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 {
 	if (unlikely(qhca_dev_dead(dev->qdev)))
-		schedule_work(&dev->flush_work);
+		qhca_ib_flush_kernel(dev);
 }
 
 /*

@@ -208,12 +208,18 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	if (!dev->status)
 		goto err_dm;
 	dev->status->works = 1;
+	dev->flush_wq = alloc_workqueue("qhca_flush",
+					WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!dev->flush_wq)
+		goto err_status;
 	dev->odp_wq = alloc_workqueue("qhca_odp", WQ_UNBOUND | WQ_HIGHPRI,
 				      WQ_MAX_ACTIVE);
 	if (!dev->odp_wq)
-		goto err_status;
+		goto err_flush_wq;
 	return 0;
 
+err_flush_wq:
+	destroy_workqueue(dev->flush_wq);
 err_status:
 	free_page((unsigned long)dev->status);
 err_dm:
@@ -224,6 +230,7 @@ err_dm:
 static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 {
 	cancel_work_sync(&dev->flush_work);
+	destroy_workqueue(dev->flush_wq);
 	destroy_workqueue(dev->odp_wq);
 	WARN_ON(!xa_empty(&dev->qps) || !xa_empty(&dev->cqs) ||
 		!xa_empty(&dev->srqs) || !xa_empty(&dev->mrs) ||

@@ -75,6 +75,7 @@
  *	@fatal_lock, and under rtnl or when the net_device can send no event
  * @fatal_told: consumers know that the device is dead
  * @flush_work: calls the CQs of all kernel QPs of a dead device
+ * @flush_wq: runs it: what frees memory may wait for it
  * @odp_wq: page faults and prefetching
  * @debug: state of debug/
  */
@@ -107,6 +108,7 @@ struct qhca_ib_dev {
 	bool registered;
 	bool fatal_told;
 	struct work_struct flush_work;
+	struct workqueue_struct *flush_wq;
 	struct workqueue_struct *odp_wq;
 	struct qhca_ib_debug *debug;
 };
@@ -463,6 +465,7 @@ void qhca_ib_report_port_event(struct ib_device *ibdev,
 			       struct net_device *netdev, unsigned long type);
 #endif
 void qhca_ib_flush_work(struct work_struct *work);
+void qhca_ib_flush_kernel(struct qhca_ib_dev *dev);
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
