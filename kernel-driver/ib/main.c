@@ -195,6 +195,8 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	atomic_set(&dev->qpn_leaving, 0);
 	init_waitqueue_head(&dev->qpn_wait);
 	mutex_init(&dev->mr_lock);
+	mutex_init(&dev->status_lock);
+	INIT_LIST_HEAD(&dev->status_maps);
 	mutex_init(&dev->dbrec_lock);
 	INIT_LIST_HEAD(&dev->dbrec_chunks);
 	mutex_init(&dev->fatal_lock);
@@ -204,14 +206,10 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	if (err)
 		return err;
 	err = -ENOMEM;
-	dev->status = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!dev->status)
-		goto err_dm;
-	dev->status->works = 1;
 	dev->flush_wq = alloc_workqueue("qhca_flush",
 					WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!dev->flush_wq)
-		goto err_status;
+		goto err_dm;
 	dev->odp_wq = alloc_workqueue("qhca_odp", WQ_UNBOUND | WQ_HIGHPRI,
 				      WQ_MAX_ACTIVE);
 	if (!dev->odp_wq)
@@ -220,8 +218,6 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 
 err_flush_wq:
 	destroy_workqueue(dev->flush_wq);
-err_status:
-	free_page((unsigned long)dev->status);
 err_dm:
 	qhca_ib_dm_exit(dev);
 	return err;
@@ -243,8 +239,8 @@ static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 	WARN_ON(!list_empty(&dev->dbrec_chunks));
 	mutex_destroy(&dev->dbrec_lock);
 	mutex_destroy(&dev->fatal_lock);
-	/* processes that have it mapped keep it */
-	free_page((unsigned long)dev->status);
+	WARN_ON(!list_empty(&dev->status_maps));
+	mutex_destroy(&dev->status_lock);
 	qhca_ib_dm_exit(dev);
 	qhca_ib_counters_exit(dev);
 }

@@ -51,7 +51,8 @@
  * struct qhca_ib_dev - one ib_device
  * @ibdev: what the core sees
  * @qdev: the adapter
- * @status: the page that contexts map to detect that the device is gone
+ * @status_maps: the status pages of all contexts
+ * @gone: the device is dead, for contexts to come
  * @dbrec_chunks: pages with doorbell records of kernel queues
  * @user_memory: the device can use applications' memory, see umem.c
  * @qps: QPN -> struct qhca_ib_qp
@@ -82,7 +83,9 @@
 struct qhca_ib_dev {
 	struct ib_device ibdev;
 	struct qhca_dev *qdev;
-	struct qhca_status_page *status;
+	struct mutex status_lock;	/* protects status_maps and gone */
+	struct list_head status_maps;	/* struct qhca_ib_mmap */
+	bool gone;
 	struct mutex dbrec_lock;	/* protects dbrec_chunks */
 	struct list_head dbrec_chunks;
 	bool user_memory;
@@ -131,6 +134,8 @@ enum qhca_ib_mmap_kind {
  * @dev: device
  * @kind: doorbell page, device memory or the status page
  * @phys: physical address; unused for the status page
+ * @status: the status page
+ * @status_entry: in its device's status_maps
  * @uar: doorbell page
  * @first_page: device memory: its first page
  * @npages: device memory: number of pages
@@ -140,6 +145,8 @@ struct qhca_ib_mmap {
 	struct qhca_ib_dev *dev;
 	enum qhca_ib_mmap_kind kind;
 	phys_addr_t phys;
+	struct qhca_status_page *status;
+	struct list_head status_entry;
 	u32 uar;
 	unsigned long first_page;
 	unsigned long npages;

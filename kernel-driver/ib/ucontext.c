@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * User contexts. Each maps its own doorbell page (UAR); the device ignores
- * doorbells of one context for the queues of another. All map the status page
- * of the device read-only. Also has the helpers that all objects use to read an
- * application's request and to answer it.
+ * doorbells of one context for the queues of another. Each also maps a status
+ * page, read-only: its own, as the core can take a working device away from the
+ * present contexts and give it to later ones, when it moves to another network
+ * namespace. Also has the helpers that all objects use to read an application's
+ * request and to answer it.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -45,7 +47,16 @@ err_free:
 	return err;
 }
 
-/* Give the context an offset to mmap() the status page. */
+static void ucontext_status_free(struct qhca_ib_mmap *map)
+{
+	mutex_lock(&map->dev->status_lock);
+	list_del(&map->status_entry);
+	mutex_unlock(&map->dev->status_lock);
+	/* processes that have it mapped keep it */
+	free_page((unsigned long)map->status);
+}
+
+/* Give the context a status page and an offset to mmap() it. */
 static int ucontext_add_status(struct qhca_ib_ucontext *uc,
 			       struct qhca_ib_dev *dev)
 {
@@ -57,13 +68,26 @@ static int ucontext_add_status(struct qhca_ib_ucontext *uc,
 		return -ENOMEM;
 	map->dev = dev;
 	map->kind = QHCA_IB_MMAP_STATUS;
-	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
-	if (err) {
-		kfree(map);
-		return err;
+	map->status = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!map->status) {
+		err = -ENOMEM;
+		goto err_free;
 	}
+	mutex_lock(&dev->status_lock);
+	map->status->works = !dev->gone;
+	list_add_tail(&map->status_entry, &dev->status_maps);
+	mutex_unlock(&dev->status_lock);
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
+	if (err)
+		goto err_status;
 	uc->status = map;
 	return 0;
+
+err_status:
+	ucontext_status_free(map);
+err_free:
+	kfree(map);
+	return err;
 }
 
 /* What the provider must know about its context. */
@@ -165,13 +189,13 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * Memory of the kernel, not of the device: the mapping holds a reference to the
  * page, and the process keeps it when the device goes away.
  */
-static int ucontext_mmap_status(struct qhca_ib_dev *dev,
+static int ucontext_mmap_status(struct qhca_ib_mmap *map,
 				struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
 	vm_flags_clear(vma, VM_MAYWRITE);
-	return vm_insert_page(vma, vma->vm_start, virt_to_page(dev->status));
+	return vm_insert_page(vma, vma->vm_start, virt_to_page(map->status));
 }
 
 /*
@@ -190,7 +214,7 @@ int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 	map = container_of(entry, struct qhca_ib_mmap, entry);
 	if (map->kind == QHCA_IB_MMAP_STATUS) {
-		err = ucontext_mmap_status(map->dev, vma);
+		err = ucontext_mmap_status(map, vma);
 		goto out;
 	}
 	if (map->kind == QHCA_IB_MMAP_DM)
@@ -214,27 +238,41 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 		qhca_ib_dm_mmap_free(map);
 	else if (map->kind == QHCA_IB_MMAP_DB)
 		qhca_uar_free(map->dev->qdev, map->uar);
+	else
+		ucontext_status_free(map);
 	kfree(map);
 }
 
 /*
- * Tell all contexts, permanently, that the device is gone. What it has
- * completed can still be polled.
+ * Tell a context, permanently, that the device is gone. What it has completed
+ * can still be polled.
  */
-void qhca_ib_status_gone(struct qhca_ib_dev *dev)
+static void ucontext_status_gone(struct qhca_ib_mmap *map)
 {
 	/* earlier CQEs, by the device or its reset, are visible first */
-	smp_store_release(&dev->status->works, 0);
+	smp_store_release(&map->status->works, 0);
+}
+
+/* The device is dead: tell all contexts, also those to come. Sleeps. */
+void qhca_ib_status_gone(struct qhca_ib_dev *dev)
+{
+	struct qhca_ib_mmap *map;
+
+	mutex_lock(&dev->status_lock);
+	dev->gone = true;
+	list_for_each_entry(map, &dev->status_maps, status_entry)
+		ucontext_status_gone(map);
+	mutex_unlock(&dev->status_lock);
 }
 
 /*
  * ib_device_ops.disassociate_ucontext: the core has taken the doorbell pages
  * out of the processes. The objects of the context are gone, so no more CQEs
- * come.
+ * come. Other contexts are told in their turn, or may come later.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
-	qhca_ib_status_gone(to_qdev(ibuc->device));
+	ucontext_status_gone(to_quc(ibuc)->status);
 }
 
 /* --------------------------------------- requests of applications ------ */

@@ -228,3 +228,29 @@ def test_verbs_of_a_device_that_goes(pair, name):
         assert f"{name}: done" in run_script(pair.a, "gone", name, timeout=120).out
     finally:
         restore(pair, pair.a)
+
+
+def test_another_network_namespace(rough_pair):
+    """The RDMA device moves to a network namespace and comes back, while the adapter works:
+    applications that have it open lose it, as if it had been removed; later ones can use it."""
+    a = rough_pair.a
+    name = a.ibdev
+    jobs = {}
+    try:
+        # Refused while there is a namespace.
+        a.run("rdma system set netns exclusive && ip netns add elsewhere && "
+              "ip netns attach home 1")
+        jobs = idle_applications(a)
+        a.run(f"rdma dev set {name} netns elsewhere")
+        told(jobs)
+        assert name not in a.run("rdma dev show").out
+        assert name in a.run("ip netns exec elsewhere rdma dev show").out
+        a.run(f"ip netns exec elsewhere rdma dev set {name} netns home")
+        a.wait_for(f"rdma dev show {name}")
+        assert "works_again: done" in run_script(a, "gone", "works_again", timeout=120).out
+    finally:
+        stop(*jobs.values())
+        # If the device is still there, it comes back by itself, but later.
+        a.run("ip netns del elsewhere; ip netns del home", check=False)
+        a.wait_for(f"rdma system set netns shared && rdma dev show {name}")
+    pingpong(rough_pair.b, a, "ibv_rc_pingpong", "-s 4096 -n 50")

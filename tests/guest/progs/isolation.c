@@ -301,7 +301,7 @@ static uint64_t find_status_page(void)
 	qv_die("no status page", ENOENT);
 }
 
-/* All processes share one status page: none can write to it. */
+/* The kernel's page: the process that maps it cannot write to it. */
 static void status_page(void)
 {
 	uint64_t at = find_status_page() * PAGE;

@@ -38,13 +38,13 @@ struct qhca_alloc_ucontext_resp {
 };
 
 /*
- * A page of the kernel, which a context maps.  The only way to learn without a
- * system call that the device has died, been reset or removed: work without a
- * completion by then gets none.  Completions written before @works became 0 can
- * still be polled.
+ * A page of the kernel for each context, which maps it.  The only way to learn
+ * without a system call that the device has died, been reset or removed, also
+ * by a move to another network namespace: work without a completion by then
+ * gets none.  Completions written before @works became 0 can still be polled.
  */
 struct qhca_status_page {
-	__u32	works;			/* 1 while the device works, 0 permanently afterwards */
+	__u32	works;			/* 1 while the context works, 0 permanently afterwards */
 	__u32	rsvd;
 };
 
