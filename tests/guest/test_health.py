@@ -272,6 +272,25 @@ def test_queues_that_could_not_be_made(pair):
     ping(pair)
 
 
+@pytest.mark.long("test_queues_are_remade has other ways to end an error")
+def test_error_ends_with_new_queues(pair):
+    """After the queues were replaced, their reporters are well: the next error is
+    recovered from."""
+    a, dev = pair.a, pair.a.netdev
+    _, errors, recoveries = counts(a, "tx")
+    try:
+        with a.health_set("tx", auto_recover=False):
+            act(a, "test", "tx")
+            wait_counts(a, "tx", "error", errors + 1, recoveries)
+            a.run(f"ethtool -G {dev} rx 512")
+            assert counts(a, "tx") == ("healthy", errors + 1, recoveries)
+    finally:
+        a.run(f"ethtool -G {dev} rx 1024")
+    act(a, "test", "tx")
+    wait_counts(a, "tx", "healthy", errors + 2, recoveries + 1)
+    ping(pair)
+
+
 @pytest.mark.long("test_queues_are_remade has errors at other times")
 def test_queue_that_fails_while_the_device_recovers(pair, dying):
     """The recovery does not clear the error of a queue that it has just created."""

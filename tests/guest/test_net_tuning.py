@@ -131,6 +131,11 @@ def test_moderation_of_one_queue(pair):
             assert (7, 33) in moderation(pair, a, "rq")
             assert sorted(moderation(pair, a, "sq")) == [(32, 9), (32, 50)]
             a.run(f"ethtool -G {dev} rx 512")
+        # ethtool passes queue 0's values for what a command does not mention: no error, though
+        # queue 1 has others
+        a.run(f"ethtool -Q {dev} queue_mask 2 -C adaptive-rx on")
+        a.run(f"ethtool -C {dev} tx-usecs 8")
+        assert moderation(pair, a, "sq") == [(32, 8), (32, 8)]
     finally:
         a.run(f"ethtool -G {dev} rx 1024; ethtool -L {dev} combined {was}; "
               f"ethtool -C {dev} adaptive-rx off adaptive-tx off; "

@@ -12,7 +12,9 @@ import sys
 import pytest
 
 from labs import PATIENCE, TOP, Python
+from qhca_lab import fault
 from test_driver import function_reset, ping
+from test_health import counts, wait_counts
 from test_net_queues import known, transfer
 from test_xdp import attached, echo
 
@@ -439,6 +441,31 @@ def test_refused(two, progs):
         result = b.run(f"ethtool -G {dev} tcp-data-split on", check=False)
         assert result.rc and "AF_XDP" in result.out + result.err, result.describe()
         assert b.run(f"ip link set {dev} mtu 9000", check=False).rc
+
+
+@pytest.mark.long("two commands that the device refuses; test_refused has errors of the driver")
+def test_queue_that_cannot_be_restarted(two, progs):
+    """The device refuses the socket's receive queue, and then the one before it: the queues are
+    recreated, and the adapter lives."""
+    b = two.b
+    deaths = counts(b, "device")
+    _, errors, recoveries = counts(b, "rx")
+    shown = b.run("cat /sys/kernel/debug/qhca/*/queues").out
+    number = int(re.findall(r"^rx_rq (\d+)", shown, re.MULTILINE)[1])
+    # the first command suspends the queue
+    fault.add(b, {"action": "dma-error", "kind": "command", "access": "read", "number": number,
+                  "skip": 1})
+    try:
+        x = Xsk(b, progs, f"{b.netdev} 1")
+        x.job.kill()
+        b.run(f"rm -f {x.pipe}")
+        assert x.bound == {"errno": errno.EFAULT}, x.bound
+        wait_counts(b, "rx", "healthy", errors + 1, recoveries + 1)
+    finally:
+        fault.remove(b)
+    assert counts(b, "device") == deaths
+    with sockets(b, progs, port=None):
+        pass
 
 
 def test_device_uses_the_applications_pages(two, progs, tmp_path):
