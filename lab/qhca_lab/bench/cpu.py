@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -22,9 +23,13 @@ def guest_seconds(stat: str, hertz: int) -> float:
 def loop_seconds(tasks: Path) -> float:
     """CPU time of the threads below TASKS, /proc/PID/task, in which all of the device runs that
     vCPUs do not run: the main loop and those that answer bells."""
-    main = tasks.parent.name
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()
-               if task.name == main or (task / "comm").read_text().strip() == BELLS) / 1e9
+    total = 0
+    for task in tasks.iterdir():
+        # others come and go
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if task.name == tasks.parent.name or (task / "comm").read_text().strip() == BELLS:
+                total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
 
 
 def qemu_seconds(guest: Guest) -> tuple[float, float]:

@@ -243,7 +243,7 @@ def measure(labs: dict[str, Lab], case: str, args, folder: str) -> dict:
 
 
 HEAD = (f"{'':22} {'qhca':>9} {'virtio':>9} {'MiB/s':6} {'':>7}   CPU s/GiB: "
-        f"{'guests':>15} {'QEMUs':>15} {'of these, loops':>15}")
+        f"{'guests':>15} {'QEMUs':>15} {'loops and bells':>15}")
 
 
 def row(entry: dict) -> str:
