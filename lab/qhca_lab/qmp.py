@@ -28,6 +28,10 @@ class QmpError(LabError):
         self.reply = reply
 
 
+class QmpClosed(LabError):
+    """QEMU has closed the connection, or is gone."""
+
+
 class Busy(LabError):
     """Another program holds the socket."""
 
@@ -142,7 +146,7 @@ class Qmp:
             except ConnectionError:
                 data = b""
             if not data:
-                raise LabError("QEMU closed its QMP connection")
+                raise QmpClosed("QEMU closed its QMP connection")
             self._buffer += data
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer[:] = rest
@@ -158,7 +162,7 @@ class Qmp:
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
-            raise LabError(f"QEMU closed its QMP connection: {error}") from error
+            raise QmpClosed(f"QEMU closed its QMP connection: {error}") from error
         self._asked.append(self._serial)
 
     def reply(self, name: str):
@@ -188,6 +192,12 @@ class Qmp:
         """Run a command and return its value; QmpError if it is rejected."""
         self.send(name, arguments)
         return self.reply(name)
+
+    def quit(self) -> None:
+        """End QEMU. It may be gone before it has answered: nothing runs the command's
+        coroutine again once the main loop has seen the request."""
+        with contextlib.suppress(QmpClosed):
+            self.command("quit")
 
     def peek_events(self) -> list[dict]:
         """All events that have arrived, without waiting; they are kept."""

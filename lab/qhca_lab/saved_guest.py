@@ -231,7 +231,7 @@ def _make(directory: Path, options, boot, say) -> None:
                 _wait_migrated(qmp, time.monotonic() + PATIENCE, "the guest could not be saved")
                 with _told("the guest could not be saved"):
                     own.write_to(new / "memory")
-                qmp.command("quit")
+                qmp.quit()
         finally:
             process.end(guest.state["process"])
         new.rename(directory)

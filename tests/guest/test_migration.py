@@ -82,7 +82,7 @@ class Place:
 
         self.until(moved, "the migration does not end")
         other.until(lambda: other.qmp.command("query-status")["running"], "it does not run")
-        self.qmp.command("quit")
+        self.qmp.quit()
         self.qmp.close()
         assert self.run.child.wait(LIMIT) == 0, self.run.evidence()
 

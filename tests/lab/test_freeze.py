@@ -74,6 +74,18 @@ def test_tools_side_by_side(lab):
         tool.close()
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_quit(lab, answers):
+    """QEMU may be gone before it has answered; any other command must be answered."""
+    qemu = lab.guests[0].qemu
+    qemu.answers["quit"] = lambda _: qemu.event("SHUTDOWN") or answers or qemu.close() or {}
+    with lab.guests[0].tool_qmp() as tool:
+        tool.quit()
+        if not answers:
+            with pytest.raises(qmp.QmpClosed, match="closed"):
+                tool.command("query-status")
+
+
 def test_a_late_answer_is_no_answer(lab):
     """A command that took too long does not affect later ones."""
     qemu, late = lab.guests[0].qemu, threading.Event()

@@ -31,6 +31,9 @@ class Monitor:
             return {"status": "failed" if self.fails else "completed", "error-desc": "no room"}
         return {}
 
+    def quit(self):
+        self.said.append("quit")
+
 
 class Boots:
     """Replaces Lab: counts how often a guest is booted to be saved."""
