@@ -111,7 +111,7 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # the gate has two that have none.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
 	check-style test-pyverbs $(if $(1),test-lab,test-selftests) test-guest-pair-first \
-	test-guest-pair-last test-device $(if $(1),driver-newest test-asan) test-bare
+	test-guest-pair-last test-device $(if $(1),driver-newest test-asan test-fuzz) test-bare
 
 .PHONY: test test-all
 test: deps ## The gate: build everything, run all but long tests (@test@)
@@ -128,6 +128,7 @@ build-all: build
 	@lab/build/make-image
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
+	@lab/build/build-qemu --fuzz
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -175,7 +176,9 @@ fuzz: root ## Fuzz engine, provider and device on all CPUs, each target for TIME
 corpus: root ## Make what fuzzing found the corpora in git, as few inputs as reach as much
 	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile corpus
+	@lab/build/build-qemu --fuzz
 	$(IN_ROOT) $(MAKE) -C tests/provider corpus
+	$(IN_ROOT) tests/device/fuzz --minimise
 
 soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 seconds
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile soak TIME='$(TIME)'
@@ -200,6 +203,11 @@ test-bare: $(call built,qemu) ## The device without its observers: built, and te
 test-asan: $(call built,root) ## The same as test-device, in a QEMU built with AddressSanitizer
 	@lab/build/build-qemu --asan
 	$(IN_ROOT) env QHCA_QEMU=$(ASAN) $(PYTEST) -m 'not prints' tests/device $(ARGS)
+
+.PHONY: test-fuzz
+test-fuzz: $(call built,root) ## Run the corpus of QEMU's generic fuzzer on the PCI device
+	@lab/build/build-qemu --fuzz
+	$(IN_ROOT) tests/device/fuzz --check $(ARGS)
 
 test-docs: $(call built,build) ## Execute all commands of the documents (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)
