@@ -56,12 +56,19 @@
 #define QHCA_BELLS_END          0
 #define QHCA_BELLS_TIMER        UINT64_MAX
 
-typedef struct QhcaBellsSoon {
+/* A socket to be rung. */
+typedef struct QhcaBellsDue {
     int fd;
     uint64_t id;
+    /* if soon */
     unsigned fired;             /* how often the timer has, since */
     bool *late;
-} QhcaBellsSoon;
+} QhcaBellsDue;
+
+typedef struct QhcaBellsList {
+    QhcaBellsDue due[QHCA_BELLS_LATER];
+    unsigned n;
+} QhcaBellsList;
 
 struct QhcaBells {
     Object *owner;
@@ -77,14 +84,9 @@ struct QhcaBells {
      * this mutex; to remove a socket both are needed.
      */
     QemuMutex ringing;
-    struct {
-        int fd;
-        uint64_t id;
-    } later[QHCA_BELLS_LATER];
-    unsigned n;
+    QhcaBellsList later;
     /* protected by the mutex; but see qhca_bells_soon() */
-    QhcaBellsSoon soon[QHCA_BELLS_LATER];
-    unsigned n_soon;
+    QhcaBellsList soon;
     int timer;
     bool timed;                 /* it will fire */
     /* the thread's */
@@ -115,19 +117,47 @@ static uint64_t qhca_bells_answer(QhcaBells *b, const struct epoll_event *ev,
     return messages;
 }
 
-bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
+/* The index of @fd, or the number of sockets if it is none of them. */
+static unsigned qhca_bells_find(const QhcaBellsList *l, int fd)
 {
     unsigned i = 0;
 
-    while (i < b->n && b->later[i].fd != fd) {
+    while (i < l->n && l->due[i].fd != fd) {
         i++;
     }
-    if (!b->answering || i == QHCA_BELLS_LATER) {
+    return i;
+}
+
+/* Add @fd, unless it is there already; false: there is no room. */
+static bool qhca_bells_put(QhcaBellsList *l, int fd, uint64_t id, bool *late)
+{
+    unsigned i = qhca_bells_find(l, fd);
+
+    if (i == l->n && i < QHCA_BELLS_LATER) {
+        l->due[i] = (QhcaBellsDue) { .fd = fd, .id = id, .late = late };
+        qatomic_set(&l->n, i + 1);
+    }
+    return i < QHCA_BELLS_LATER;
+}
+
+/* Do not ring @fd.  Was that intended? */
+static bool qhca_bells_forget(QhcaBellsList *l, int fd)
+{
+    unsigned i = qhca_bells_find(l, fd);
+
+    if (i == l->n) {
         return false;
     }
-    b->later[i].fd = fd;
-    b->later[i].id = id;
-    b->n = MAX(b->n, i + 1);
+    l->due[i] = l->due[l->n - 1];
+    qatomic_set(&l->n, l->n - 1);
+    return true;
+}
+
+bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
+{
+    if (!b->answering || !qhca_bells_put(&b->later, fd, id, NULL)) {
+        return false;
+    }
     qhca_bells_rung(b, fd);
     return true;
 }
@@ -135,7 +165,7 @@ bool qhca_bells_ring_later(QhcaBells *b, int fd, uint64_t id)
 /* Are there any?  Without the mutex, it may be true for a moment too long. */
 static bool qhca_bells_soon(const QhcaBells *b)
 {
-    return qatomic_read(&b->n_soon);
+    return qatomic_read(&b->soon.n);
 }
 
 /* With the mutex held. */
@@ -150,46 +180,18 @@ static void qhca_bells_set_timer(QhcaBells *b)
 
 bool qhca_bells_ring_soon(QhcaBells *b, int fd, uint64_t id, bool *late)
 {
-    unsigned i = 0;
-
     QEMU_LOCK_GUARD(&b->ringing);
-    while (i < b->n_soon && b->soon[i].fd != fd) {
-        i++;
-    }
     if (!b->timed) {
         qhca_bells_set_timer(b);
     }
-    if (!b->timed || i == QHCA_BELLS_LATER) {
-        return false;
-    }
-    if (i == b->n_soon) {       /* else it is there since the one before */
-        b->soon[i] = (QhcaBellsSoon) { .fd = fd, .id = id, .late = late };
-        qatomic_set(&b->n_soon, i + 1);
-    }
-    return true;
-}
-
-/* With the mutex held: do not ring @fd soon.  Was that intended? */
-static bool qhca_bells_forget(QhcaBells *b, int fd)
-{
-    unsigned i, n = 0;
-    bool found;
-
-    for (i = 0; i < b->n_soon; i++) {
-        if (b->soon[i].fd != fd) {
-            b->soon[n++] = b->soon[i];
-        }
-    }
-    found = n < b->n_soon;
-    qatomic_set(&b->n_soon, n);
-    return found;
+    return b->timed && qhca_bells_put(&b->soon, fd, id, late);
 }
 
 void qhca_bells_rung(QhcaBells *b, int fd)
 {
     if (qhca_bells_soon(b)) {
         QEMU_LOCK_GUARD(&b->ringing);
-        qhca_bells_forget(b, fd);
+        qhca_bells_forget(&b->soon, fd);
     }
 }
 
@@ -286,18 +288,18 @@ static void qhca_bells_unlock(QhcaBells *b)
     unsigned i, n = 0;
 
     b->answering = false;
-    if (!b->n) {
+    if (!b->later.n) {
         bql_unlock();
         return;
     }
     qemu_mutex_lock(&b->ringing);
     bql_unlock();
-    for (i = 0; i < b->n; i++) {
-        if (!qhca_bells_send(b->later[i].fd)) {
-            lost[n++] = b->later[i].id;
+    for (i = 0; i < b->later.n; i++) {
+        if (!qhca_bells_send(b->later.due[i].fd)) {
+            lost[n++] = b->later.due[i].id;
         }
     }
-    b->n = 0;
+    b->later.n = 0;
     qemu_mutex_unlock(&b->ringing);
     qhca_bells_lost(b, lost, n);
 }
@@ -305,27 +307,26 @@ static void qhca_bells_unlock(QhcaBells *b)
 /* Ring one of those that are due; false: there are none. */
 static bool qhca_bells_ring_due(QhcaBells *b, uint64_t *lost, unsigned *n)
 {
-    QhcaBellsSoon *soon = b->soon;
+    QhcaBellsList *l = &b->soon;
+    unsigned i = 0;
 
     /* Not for all of them: a vCPU may wait for the mutex, with the BQL held. */
     QEMU_LOCK_GUARD(&b->ringing);
-    while (soon < b->soon + b->n_soon && soon->fired < 2) {
-        soon++;
+    while (i < l->n && l->due[i].fired < 2) {
+        i++;
     }
-    if (soon == b->soon + b->n_soon) {
+    if (i == l->n) {
         b->timed = false;
-        if (b->n_soon) {
+        if (l->n) {
             qhca_bells_set_timer(b);
         }
         return false;
     }
-    qatomic_set(soon->late, true);
-    if (!qhca_bells_send(soon->fd)) {
-        lost[(*n)++] = soon->id;
+    qatomic_set(l->due[i].late, true);
+    if (!qhca_bells_send(l->due[i].fd)) {
+        lost[(*n)++] = l->due[i].id;
     }
-    *soon = b->soon[b->n_soon - 1];
-    qatomic_set(&b->n_soon, b->n_soon - 1);
-    return true;
+    return qhca_bells_forget(l, l->due[i].fd);
 }
 
 /* The timer has fired. */
@@ -338,8 +339,8 @@ static void qhca_bells_timer(QhcaBells *b)
         return;
     }
     WITH_QEMU_LOCK_GUARD(&b->ringing) {
-        for (i = 0; i < b->n_soon; i++) {
-            b->soon[i].fired++;
+        for (i = 0; i < b->soon.n; i++) {
+            b->soon.due[i].fired++;
         }
     }
     /* While it is @timed no more become due, so there are at most that many. */
@@ -481,20 +482,13 @@ bool qhca_bells_add(QhcaBells *b, int fd, uint64_t id)
 
 void qhca_bells_remove(QhcaBells *b, int fd)
 {
-    unsigned i, n = 0;
     bool ring;
 
     epoll_ctl(b->epoll, EPOLL_CTL_DEL, fd, NULL);
     /* The number may soon be that of another file. */
     qemu_mutex_lock(&b->ringing);
-    for (i = 0; i < b->n; i++) {
-        if (b->later[i].fd != fd) {
-            b->later[n++] = b->later[i];
-        }
-    }
-    ring = n < b->n;
-    b->n = n;
-    ring |= qhca_bells_forget(b, fd);
+    ring = qhca_bells_forget(&b->later, fd);
+    ring |= qhca_bells_forget(&b->soon, fd);
     qemu_mutex_unlock(&b->ringing);
     /* The peer must see what was sent before the link ends. */
     if (ring) {
