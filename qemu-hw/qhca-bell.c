@@ -43,13 +43,15 @@
  * rung, after this number of bells from there in a row, while an answer takes
  * less than this time in microseconds on average, and leaves it when it takes
  * more than that.  If that is after fewer answers, it needs twice as many bells
- * to move the next time.
+ * to move the next time, but half of them again for each interval since then:
+ * what a stream has taught does not hold for the messages that follow it.
  */
 #define QHCA_BELLS_SURE         4
 #define QHCA_BELLS_SURE_MAX     65536
 #define QHCA_BELLS_SHORT_US     15
 #define QHCA_BELLS_TOO_LONG_US  30
 #define QHCA_BELLS_EARLY        1000
+#define QHCA_BELLS_DOUBT_US     1000000
 /* Answers of which there is an average. */
 #define QHCA_BELLS_ANSWERS      8
 /* No socket has these numbers. */
@@ -94,6 +96,7 @@ struct QhcaBells {
     unsigned rung_at;           /* the CPU of the last bells */
     unsigned same;              /* how many */
     unsigned sure;              /* how many are needed */
+    int64_t doubted;            /* since when, us */
     unsigned answers;           /* since it moved */
     QemuThread self;
     int at;                     /* the CPU it has moved to, or -1 */
@@ -249,15 +252,21 @@ static void qhca_bells_move(QhcaBells *b, int cpu)
     }
 }
 
-/* The last answer took @us: is the thread in the right place? */
-static void qhca_bells_choose_cpu(QhcaBells *b, int64_t us)
+/* The last answer was given from @begin to @end: is the CPU the right one? */
+static void qhca_bells_choose_cpu(QhcaBells *b, int64_t begin, int64_t end)
 {
-    b->work += us - b->work / QHCA_BELLS_ANSWERS;
+    b->work += end - begin - b->work / QHCA_BELLS_ANSWERS;
     b->answers++;
+    while (b->sure > QHCA_BELLS_SURE &&
+           end - b->doubted >= QHCA_BELLS_DOUBT_US) {
+        b->sure /= 2;
+        b->doubted += QHCA_BELLS_DOUBT_US;
+    }
     if (b->at >= 0 &&
         b->work > QHCA_BELLS_TOO_LONG_US * QHCA_BELLS_ANSWERS) {
         b->sure = b->answers >= QHCA_BELLS_EARLY ? QHCA_BELLS_SURE :
                   MIN(2 * b->sure, QHCA_BELLS_SURE_MAX);
+        b->doubted = end;
         qhca_bells_move(b, -1);
     } else if (b->same >= b->sure && (int)b->rung_at != b->at && !b->stays &&
                b->work < QHCA_BELLS_SHORT_US * QHCA_BELLS_ANSWERS) {
@@ -394,7 +403,7 @@ static void *qhca_bells_thread(void *opaque)
         more = !b->over && b->fn->more(b->opaque, !n);
         over = b->over;
         qhca_bells_unlock(b);
-        qhca_bells_choose_cpu(b, g_get_monotonic_time() - begin);
+        qhca_bells_choose_cpu(b, begin, g_get_monotonic_time());
         if (more) {
             continue;
         }
