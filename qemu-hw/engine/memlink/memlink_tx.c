@@ -3,9 +3,9 @@
 #include "memlink/memlink.h"
 
 /*
- * See memlink_waits(): acknowledgments that one request may answer, turns that
- * are needed, and how many waits are worth one in vain, which takes that much
- * longer than a wakeup.
+ * See memlink_ack_waits(): acknowledgments that one request may answer, turns
+ * that are needed, and how many waits are worth one in vain, which takes that
+ * much longer than a wakeup.
  */
 #define ACKS_MAX    4
 #define TURNS       8u
@@ -96,24 +96,24 @@ static void memlink_remember(struct qhca *e, struct qhca_memlink *l)
     l->sent_refs++;
 }
 
-/*
- * May the record just sent wait for the bell of the next one?  To wake a peer
- * costs more than all the rest of a small message.  Two programs that send to
- * each other in turn need no bell for acknowledgments: that of the answer, or
- * of the next question, is enough.  But an acknowledgment that waits in vain
- * delays a program that sends only when its last message is acknowledged: if
- * that happens too often, it takes twice as many turns until one waits again.
- */
-static bool memlink_waits(struct qhca *e, struct qhca_memlink *l,
-                          enum qhca_memlink_kind kind)
+/* A request was sent: count those in a row that followed acknowledgments. */
+static void memlink_count_turn(struct qhca_memlink *l)
 {
-    if (kind == QHCA_MEMLINK_REQUEST) {
-        l->turns = l->acks && l->acks <= ACKS_MAX ? l->turns + 1 : 0;
-        l->acks = 0;
-    }
-    if (kind != QHCA_MEMLINK_ACK) {
-        return false;
-    }
+    l->turns = l->acks && l->acks <= ACKS_MAX ? l->turns + 1 : 0;
+    l->acks = 0;
+}
+
+/*
+ * May the acknowledgment just sent wait for the bell of the next record?  To
+ * wake a peer costs more than all the rest of a small message.  Two programs
+ * that send to each other in turn need no bell for acknowledgments: that of the
+ * answer, or of the next question, is enough.  But an acknowledgment that waits
+ * in vain delays a program that sends only when its last message is
+ * acknowledged: if that happens too often, it takes twice as many turns until
+ * one waits again.
+ */
+static bool memlink_ack_waits(struct qhca *e, struct qhca_memlink *l)
+{
     if (++l->acks > ACKS_MAX || l->turns < TURNS << l->doubts ||
         !e->ops.memlink_bell_soon || !qhca_shring_sleeps(&l->tx)) {
         return false;
@@ -155,7 +155,11 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
     l->rec = NULL;
     qhca_shring_send(&l->tx, rec, (uint32_t)sizeof(*rec) + body,
                      refs ? QHCA_SHRING_REFS : QHCA_SHRING_INLINE);
-    if (!memlink_waits(e, l, kind) && qhca_shring_wake(&l->tx)) {
+    if (kind == QHCA_MEMLINK_REQUEST) {
+        memlink_count_turn(l);
+    }
+    if ((kind != QHCA_MEMLINK_ACK || !memlink_ack_waits(e, l)) &&
+        qhca_shring_wake(&l->tx)) {
         e->ops.memlink_bell(e->opaque, l->id);
     }
 }
