@@ -144,7 +144,7 @@ void qhca_fault_flush(struct qhca *e)
             break;
         }
         if (!fault_let_pass(e, fr)) {
-            directions = QHCA_FLT_IN;      /* the wire is busy */
+            directions = QHCA_FLT_IN;   /* the wire is busy */
         }
     }
     fs->flushing = false;
