@@ -237,8 +237,7 @@ bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
     hwaddr xlat;
     unsigned i;
 
-    /* Peers would turn pages that have not arrived yet into zero pages. */
-    if (unlikely(s->gone || !m || migration_in_incoming_postcopy())) {
+    if (unlikely(s->gone || !m)) {
         return false;
     }
     if (m->direct < 0) {
