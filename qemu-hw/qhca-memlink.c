@@ -279,6 +279,12 @@ static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
     return NULL;
 }
 
+/* The peer that the engine means, if there still is one. */
+static QhcaMemlinkPeer *qhca_memlink_engine_peer(QhcaState *s, unsigned id)
+{
+    return s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+}
+
 /* Do not listen to the peer. */
 static void qhca_memlink_ignore(QhcaMemlinkPeer *p)
 {
@@ -910,8 +916,7 @@ again:
 
 void qhca_op_memlink_bell(void *opaque, unsigned id)
 {
-    QhcaState *s = opaque;
-    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+    QhcaMemlinkPeer *p = qhca_memlink_engine_peer(opaque, id);
 
     if (!p) {
         return;
@@ -929,8 +934,7 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
 
 bool qhca_op_memlink_bell_soon(void *opaque, unsigned id)
 {
-    QhcaState *s = opaque;
-    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+    QhcaMemlinkPeer *p = qhca_memlink_engine_peer(opaque, id);
 
     return p && p->threaded && !qatomic_xchg(&p->late, false) &&
            qhca_bells_ring_soon(p->m->bells, p->fd, id, &p->late);
@@ -960,8 +964,7 @@ bool qhca_op_memlink_wait(void *opaque, unsigned id)
 
 void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why)
 {
-    QhcaState *s = opaque;
-    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+    QhcaMemlinkPeer *p = qhca_memlink_engine_peer(opaque, id);
 
     if (p) {
         if (qhca_memlink_warns(p->m, why)) {
