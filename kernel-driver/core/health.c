@@ -81,6 +81,20 @@ static void health_clear(struct qhca_health *h, unsigned int what)
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 }
 
+/*
+ * Clear the error of what works again; @failed: has it failed meanwhile? Then
+ * its report may be what was cleared.
+ */
+static void health_clear_fixed(struct qhca_core *core, unsigned int what,
+			       bool (*failed)(struct qhca_dev *dev,
+					      unsigned int what))
+{
+	health_clear(&core->health, what);
+	smp_mb();	/* clear pending before checking */
+	if (failed(&core->dev, what))
+		qhca_health_report(&core->dev, what);
+}
+
 /**
  * qhca_health_renew - the device's queues have been destroyed
  * @core: adapter
@@ -99,6 +113,11 @@ void qhca_health_renew(struct qhca_core *core)
 	}
 }
 
+static bool health_device_failed(struct qhca_dev *dev, unsigned int what)
+{
+	return qhca_dev_dead(dev);
+}
+
 /**
  * qhca_health_well - the device has been restarted
  * @core: adapter
@@ -107,32 +126,31 @@ void qhca_health_renew(struct qhca_core *core)
  */
 void qhca_health_well(struct qhca_core *core)
 {
-	struct qhca_health *h = &core->health;
-
-	if (!h->up)
-		return;
-	health_clear(h, QHCA_REPORT_DEVICE);
-	smp_mb();	/* clear pending before checking */
-	/* dead again, and its report may be what was cleared */
-	if (qhca_dev_dead(&core->dev))
-		qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
+	if (core->health.up)
+		health_clear_fixed(core, QHCA_REPORT_DEVICE,
+				   health_device_failed);
 }
 
 /**
  * qhca_health_fixed - what may have been reported was created anew, and works
  * @dev: adapter
  * @what: one of the client's reporters
+ * @failed: has the new one failed already? It sets what this reads before it
+ *	calls qhca_health_report()
  *
  * Clears its error: with one, devlink would not recover from the next. Sleeps.
  */
-void qhca_health_fixed(struct qhca_dev *dev, unsigned int what)
+void qhca_health_fixed(struct qhca_dev *dev, unsigned int what,
+		       bool (*failed)(struct qhca_dev *dev, unsigned int what))
 {
-	struct qhca_health *h = &qhca_to_core(dev)->health;
+	struct qhca_core *core = qhca_to_core(dev);
 
-	mutex_lock(&h->lock);
-	if (h->up)
-		health_clear(h, what);
-	mutex_unlock(&h->lock);
+	if (failed(dev, what))
+		return;
+	mutex_lock(&core->health.lock);
+	if (core->health.up)
+		health_clear_fixed(core, what, failed);
+	mutex_unlock(&core->health.lock);
 }
 
 /* ------------------------------------------------------------- watch ----- */

@@ -375,6 +375,7 @@ bool qhca_dev_check_alive(struct qhca_dev *dev);
 
 void qhca_dev_flush_events(struct qhca_dev *dev);
 void qhca_health_report(struct qhca_dev *dev, unsigned int what);
-void qhca_health_fixed(struct qhca_dev *dev, unsigned int what);
+void qhca_health_fixed(struct qhca_dev *dev, unsigned int what,
+		       bool (*failed)(struct qhca_dev *dev, unsigned int what));
 
 #endif /* QHCA_CORE_H */

@@ -194,21 +194,21 @@ void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
 		qhca_health_report(priv->dev, what);
 }
 
+/* Has one of the queues stopped? */
+static bool qhca_netdev_reported(struct qhca_dev *dev, unsigned int what)
+{
+	struct qhca_netdev *priv = netdev_priv(dev->netdev);
+
+	return test_bit(what, &priv->reported);
+}
+
 /* The queues are new, and work: clear the errors of earlier ones. */
 static void qhca_netdev_fixed(struct qhca_netdev *priv)
 {
-	unsigned int what;
-
-	for (what = QHCA_NETDEV_REPORT_TX; what <= QHCA_NETDEV_REPORT_RX;
-	     what++) {
-		/* one of the new ones has stopped already */
-		if (test_bit(what, &priv->reported))
-			continue;
-		qhca_health_fixed(priv->dev, what);
-		smp_mb();	/* clear its error before checking again */
-		if (test_bit(what, &priv->reported))
-			qhca_health_report(priv->dev, what);
-	}
+	qhca_health_fixed(priv->dev, QHCA_NETDEV_REPORT_TX,
+			  qhca_netdev_reported);
+	qhca_health_fixed(priv->dev, QHCA_NETDEV_REPORT_RX,
+			  qhca_netdev_reported);
 }
 
 /*
