@@ -200,15 +200,10 @@ static int qhca_srq_grow(struct qhca_srq *srq, struct ibv_srq_attr *attr,
 	return ret;
 }
 
-/* Has the SRQ less room than @max_wr WQEs?  It never shrinks. */
-static bool qhca_srq_must_grow(struct qhca_srq *srq, uint32_t max_wr)
+/* Has the SRQ less room than @max_wr WQEs?  The lock is held. */
+static bool qhca_srq_must_grow(const struct qhca_srq *srq, uint32_t max_wr)
 {
-	bool ret;
-
-	qhca_lock(&srq->lock);
-	ret = max_wr > 1U << srq->shift;
-	qhca_unlock(&srq->lock);
-	return ret;
+	return max_wr > 1U << srq->shift;
 }
 
 /*
@@ -225,6 +220,7 @@ int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
 	struct qhca_srq *srq = to_qsrq(ibv_srq);
 	struct ibv_modify_srq cmd = {};
 	struct qhca_srq_mem m = {};
+	bool grow;
 	int ret;
 
 	if (!(mask & IBV_SRQ_MAX_WR))
@@ -233,7 +229,10 @@ int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
 	if (!attr->max_wr ||
 	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr))
 		return EINVAL;
-	if (qhca_srq_must_grow(srq, attr->max_wr)) {
+	qhca_lock(&srq->lock);
+	grow = qhca_srq_must_grow(srq, attr->max_wr);
+	qhca_unlock(&srq->lock);
+	if (grow) {
 		if (!(ctx->features & QHCA_FEAT_SRQ_RESIZE))
 			return EOPNOTSUPP;
 		ret = qhca_srq_mem_alloc(ctx, srq, attr->max_wr, &m);
@@ -242,8 +241,8 @@ int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
 	}
 
 	qhca_lock(&srq->lock);
-	/* Another thread may have enlarged it meanwhile. */
-	if (attr->max_wr > 1U << srq->shift) {
+	/* Another thread may have enlarged it meanwhile; it never shrinks. */
+	if (qhca_srq_must_grow(srq, attr->max_wr)) {
 		ret = qhca_srq_grow(srq, attr, mask, &m);
 	} else if (attr->max_wr < qhca_srq_busy(srq)) {
 		ret = EINVAL;
