@@ -87,10 +87,14 @@ def test_bells_of_any_cpu(lab, cpu):  # noqa: F811
     (tid,) = bells(victim.m)
     allowed = os.sched_getaffinity(tid)
 
-    def rings() -> set[int]:
+    def ring() -> set[int]:
+        """Where the thread may run after one more bell."""
         peer.bell(cpu.to_bytes(2, "little"))
         victim.adapter.command(C.QHCA_CMD_NOP)
-        now = os.sched_getaffinity(tid)
+        return os.sched_getaffinity(tid)
+
+    def rings() -> set[int]:
+        now = ring()
         assert now in (allowed, {cpu}) and now <= allowed
         return now
 
@@ -102,8 +106,7 @@ def test_bells_of_any_cpu(lab, cpu):  # noqa: F811
     def stays() -> bool:
         os.sched_setaffinity(tid, {only})
         for _ in range(20):
-            peer.bell(cpu.to_bytes(2, "little"))
-            victim.adapter.command(C.QHCA_CMD_NOP)
+            ring()
         return os.sched_getaffinity(tid) == {only}
 
     # What an administrator says is obeyed, unless the thread was just about to move.
