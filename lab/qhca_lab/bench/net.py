@@ -25,8 +25,9 @@ from ..errors import CommandFailed, LabError
 from ..guest import Guest
 from ..lab import Lab, Options
 from ..selftests import place, two_ends
-from . import cpu, results, revisions
+from . import cpu, revisions
 from .perftest import NAME, given, nics, say
+from .results import judged, keep
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -212,7 +213,7 @@ def aims(entry: dict, revision: str) -> list[tuple[str, float, float]]:
 
 
 def aim_row(case: str, other: str, times: float, aim: float) -> str:
-    return f"{case:22} {times:6.2f} x {other}, aim {aim:g} x: {results.judged(times >= aim)}"
+    return f"{case:22} {times:6.2f} x {other}, aim {aim:g} x: {judged(times >= aim)}"
 
 
 def why_rows(entry: dict) -> list[str]:
@@ -340,14 +341,14 @@ def compare(args, cases) -> int:
         print(f"\nqhca, compared with {args.against}{before.note}:")
         for entry in found:
             print(before_row(entry))
-    judged = [(entry["case"], *told) for entry in found for told in aims(entry, revision)]
+    aimed = [(entry["case"], *told) for entry in found for told in aims(entry, revision)]
     print()
-    for told in judged:
+    for told in aimed:
         print(aim_row(*told))
     for entry in found:
         for why in why_rows(entry):
             print(why)
-    target = results.keep("net", {
+    target = keep("net", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel.version,
         "properties": args.property, "against": revision or args.against,
@@ -356,6 +357,6 @@ def compare(args, cases) -> int:
     print(f"\n{target}")
     failed = [e for e in found
               if any(not text.startswith("not possible") for text in e["errors"].values())]
-    missed = args.strict and (any(times < aim for *_, times, aim in judged)
+    missed = args.strict and (any(times < aim for *_, times, aim in aimed)
                               or any("qhca" in entry["errors"] for entry in found))
     return int(bool(failed or missed))

@@ -23,9 +23,9 @@ from pathlib import Path
 from ..errors import CommandTimeout, LabError
 from ..guest import Background, Guest
 from ..lab import Lab, Options
-from . import results
 from .cpu import qemu_seconds
 from .perftest import NAME, given, nics, say
+from .results import judged, keep
 
 MIB = 1 << 20
 PROGRAM = "/qhca/build/guest-progs/traffic"
@@ -303,7 +303,7 @@ def verdict(row: dict) -> str:
     """Whether the goal is met, if there is one."""
     if row["case"] != title(f"{AIM_QPS:,} QPs", Case(active=(AIM_QPS, 1)), AIM_QPS):
         return ""
-    return f"  (aim {AIM}: {results.judged(row['ratio'] >= AIM)})"
+    return f"  (aim {AIM}: {judged(row['ratio'] >= AIM)})"
 
 
 LIFE_HEAD = f"{'us per QP':32}" + "".join(f" {step:>10}" for step in STEPS) + f" {'all':>10}"
@@ -351,7 +351,7 @@ def compare(args, names: list[str]) -> int:
     print(f"guests run under {accel}, {os.cpu_count()} CPUs, link {' and '.join(links)}"
           f"{given(args.property)};\neach figure is the median of {args.rounds} rounds, in "
           "which one QP of the same guests was measured just before")
-    target = results.keep("scale", {
+    target = keep("scale", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links,
         "properties": args.property,

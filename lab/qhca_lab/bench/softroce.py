@@ -12,8 +12,8 @@ import time
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
-from . import results as results_file
 from .perftest import NAME, given, measure, nics, qhca_ends, say
+from .results import judged, keep
 
 # The host's own figures, and the share of each that the adapter should reach in the same
 # run; for a latency, the maximum in microseconds.
@@ -122,7 +122,7 @@ def row(entry: dict) -> str:
     if ratio is not None:
         text += f" {ratio:8.1f} x"
         if entry["aim"]:
-            text += f"  (aim {entry['aim']} x: {results_file.judged(ratio >= entry['aim'])})"
+            text += f"  (aim {entry['aim']} x: {judged(ratio >= entry['aim'])})"
     return text
 
 
@@ -146,7 +146,7 @@ def host_row(entry: dict) -> str:
     limit = f"at least {told['aim']}" if told["of"] else \
         f"at most {told['aim']:.0f} {entry['unit']}"
     return (f"  {entry['case']:18} {figure:36} aim: {limit}, "
-            f"{results_file.judged(told['reached'])}")
+            f"{judged(told['reached'])}")
 
 
 def compare(args, cases) -> int:
@@ -180,12 +180,12 @@ def compare(args, cases) -> int:
         print(f"  {key:28} {value:>12,.0f}")
     for entry in results:
         entry["host"] = beside_host(entry, host)
-    judged = [entry for entry in results if entry["host"]]
-    if judged:
+    beside = [entry for entry in results if entry["host"]]
+    if beside:
         print("\nqhca beside the host:")
-        for entry in judged:
+        for entry in beside:
             print(host_row(entry))
-    target = results_file.keep(None, {
+    target = keep(None, {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel, "mtu": options.mtu,
         "accel": accel, "link": link, "properties": args.property,
@@ -195,5 +195,5 @@ def compare(args, cases) -> int:
     if any(e["errors"] for e in results):
         return 1
     missed = [e for e in results if e["aim"] and e.get("ratio", 0) < e["aim"]]
-    missed += [e for e in judged if not e["host"]["reached"]]
+    missed += [e for e in beside if not e["host"]["reached"]]
     return 1 if args.strict and missed else 0
