@@ -15,7 +15,6 @@ import sys
 
 import guestenv
 
-MODULES = ("qhca", "qhca_ib")
 # init_module(2) of x86-64, for which glibc has no function.
 INIT_MODULE = 175
 
@@ -32,7 +31,7 @@ def images():
     built = guestenv.config().get("driver", "/qhca/build/driver")
     place = f"{built}/guest" if os.path.isdir(f"{built}/guest") else built
     found = {}
-    for module in MODULES:
+    for module in guestenv.MODULES:
         try:
             with open(f"{place}/{module}.ko", "rb") as f:
                 found[module] = f.read()
@@ -57,11 +56,11 @@ def insert(module, image, parameters):
 def load(parameters):
     """Load the driver with PARAMETERS as on the command line. OSError if it is not possible; what is
     loaded already stays as it is."""
-    missing = [m for m in MODULES if not loaded(m)]
+    missing = [m for m in guestenv.MODULES if not loaded(m)]
     if not missing:
         return
     found = images()
-    wanted = {n for module in missing for n in needs(found[module])} - set(MODULES)
+    wanted = {n for module in missing for n in needs(found[module])} - set(guestenv.MODULES)
     wanted = sorted(n for n in wanted if not loaded(n))
     if wanted:
         done = subprocess.run(["/usr/sbin/modprobe", "-a", *wanted], stdin=subprocess.DEVNULL)

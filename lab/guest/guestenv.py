@@ -13,6 +13,8 @@ import os
 
 NET = "/sys/class/net"
 IB = "/sys/class/infiniband"
+# Those of the driver, in the order in which they are loaded.
+MODULES = ("qhca", "qhca_ib")
 # lines KEY=VALUE
 SETTINGS = "/run/qhca-lab"
 # Larger than any file read here.

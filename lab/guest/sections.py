@@ -8,14 +8,13 @@ of a second.
 
 import guestenv
 
-MODULES = ("qhca", "qhca_ib")
 SECTIONS = (".text", ".data", ".bss", ".rodata", ".init.text", ".exit.text",
             ".data..ro_after_init", ".data..read_mostly")  # fmt: skip
 
 
 def show():
     """Print the lines."""
-    for module in MODULES:
+    for module in guestenv.MODULES:
         folder = f"/sys/module/{module}"
         for name in SECTIONS:
             address = guestenv.read(f"{folder}/sections/{name}")

@@ -26,7 +26,7 @@ import shutil
 import time
 from pathlib import Path
 
-from . import elf, machine, memory, process, qcow2
+from . import elf, initrd, machine, memory, process, qcow2
 from .errors import LabError
 from .guest import Guest
 from .memory import Memory, size_of
@@ -77,8 +77,7 @@ def _qemu_build() -> str:
 
 def _recipe() -> bytes:
     """Our files in the guest's memory, and the code that puts them there."""
-    files = [p for p in sorted((TOP / "lab" / "guest").rglob("*"))
-             if p.is_file() and "__pycache__" not in p.parts]
+    files = sorted(initrd.tree(TOP / "lab" / "guest", "lab").values())
     files += [Path(__file__), Path(machine.__file__), Path(memory.__file__)]
     return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
 
