@@ -7,9 +7,10 @@ which needs kernel QPs and CQs, fast registration and draining.
 import contextlib
 
 import pytest
-from labs import PATIENCE, check_rping
+from labs import PATIENCE
 from qhca_lab import fault
 from qhca_lab.pair import start_server
+from test_connection_manager import tool
 
 PORT = 4420
 NQN = "qhca-test"
@@ -74,12 +75,7 @@ def nvme(target, host):
 def test_connection_manager(pair, direction):
     """rping: connect and disconnect by MADs over QP 1, then verified data."""
     server, client = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
-    job = start_server(server, f"rping -s -a {server.ip} -V -C 20",
-                       ready="rdma res show cm_id | grep -q 'LISTEN.*comm rping'")
-    result = client.run(f"rping -c -a {server.ip} -V -v -C 20", check=False)
-    check_rping(result)
-    check_rping(job.wait())
-    assert result.out.count("ping data: ") == 20, result.out
+    tool(server, client, "rping", server.ip)
 
 
 def test_datagrams_by_connection_manager(pair):
