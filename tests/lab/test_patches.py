@@ -289,7 +289,7 @@ COMPILE = r"""
 cd "$1"
 for stage in */; do
     (cd "$stage" && find . -path '*/engine/*.c' |
-        xargs -r -P "$(nproc)" -n 8 gcc -std=gnu11 -Wall -Werror -fsyntax-only \
+        xargs -r -P "$(nproc)" -n 8 clang -std=gnu11 -Wall -Werror -fsyntax-only \
             -I hw/net/qhca/engine -I "$2") ||
         { echo "after patch $stage"; exit 1; }
 done
@@ -341,6 +341,8 @@ def test_a_comment_goes_with_what_it_is_about(device):
     ("/* ---- a ---- */\n\nint one(void);\n\n/* ---- b ---- */\n\nint two(void);\n",
      "/* ---- b ---- */\n\nint two(void);\n"),
     ("int two(void);\n\n/* ---- a ---- */\n\nint one(void);\n", "int two(void);\n"),
+    ("    switch (x) {\n    case one:\n        return a;\n    default: /* other */\n        return b;\n    }\n",
+     "    switch (x) {\n    default: /* other */\n        return b;\n    }\n"),
 ])
 def test_what_is_cut_takes_its_comment_with_it(text, left):
     source = sys.modules["c_text"].Source("a.h", text)

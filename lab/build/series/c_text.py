@@ -173,7 +173,7 @@ class Source:
         end = i
         while not (indent(self.bare[end + 1]) <= indent(self.bare[i]) and
                    self.bare[end + 1].strip() and
-                   (LABEL.match(self.bare[end + 1]) or self.bare[end + 1].strip() == "}")):
+                   (LABEL.match(self.bare[end + 1].rstrip()) or self.bare[end + 1].strip() == "}")):
             end += 1
         return i, end
 
