@@ -113,10 +113,16 @@ static void nt_test_locations(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_SPECIAL | 5, 0, 1),
 			-EINVAL);
 	for (i = 0; i < QHCA_NTUPLE_MAX - 3; i++)
-		KUNIT_ASSERT_EQ(test, nt_insert(r, RX_CLS_LOC_ANY, 0, 1), 0);
-	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_ANY, 0, 1), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_FIRST, 0, 1), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_LAST, 0, 1), -ENOSPC);
+		KUNIT_ASSERT_EQ(test, nt_insert(r, RX_CLS_LOC_ANY, 0, 10 + i),
+				0);
+	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_ANY, 0, 9), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_FIRST, 0, 9), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, nt_insert(r, RX_CLS_LOC_LAST, 0, 9), -ENOSPC);
+	/* the same frames have another destination now */
+	fs = nt_rule(RX_CLS_LOC_ANY, 2, 2);
+	KUNIT_EXPECT_EQ(test, qhca_ntuple_insert(r->priv, &fs, 0), 0);
+	KUNIT_EXPECT_EQ(test, fs.location, QHCA_NTUPLE_MAX - 1);
+	KUNIT_EXPECT_EQ(test, r->priv->ntuple[fs.location]->fs.ring_cookie, 2);
 	/* one that is there is replaced */
 	KUNIT_EXPECT_EQ(test, nt_insert(r, 17, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, qhca_ntuple_count(r->priv), QHCA_NTUPLE_MAX);

@@ -125,16 +125,47 @@ static int ntuple_check(struct qhca_netdev *priv, const struct qhca_ntuple *r)
 	return qhca_ntuple_match(&r->fs, &value, &mask);
 }
 
+/* Do both rules match the same frames? */
+static bool ntuple_same_match(const struct ethtool_rx_flow_spec *a,
+			      const struct ethtool_rx_flow_spec *b)
+{
+	struct qhca_flow_match value[2], mask[2];
+	const u8 *v = (const u8 *)&value[0], *w = (const u8 *)&value[1];
+	const u8 *m = (const u8 *)&mask[0];
+	size_t i;
+
+	if (qhca_ntuple_match(a, &value[0], &mask[0]) ||
+	    qhca_ntuple_match(b, &value[1], &mask[1]) ||
+	    memcmp(&mask[0], &mask[1], sizeof(mask[0])))
+		return false;
+	for (i = 0; i < sizeof(value[0]); i++) {
+		if ((v[i] ^ w[i]) & m[i])
+			return false;
+	}
+	return true;
+}
+
 /*
  * Choose a location for a rule that leaves it to the driver, or return an
- * error.
+ * error. Of two rules for the same frames one would never be used, so a new
+ * destination replaces the old one.
  */
-static int ntuple_choose(struct qhca_netdev *priv, u32 location)
+static int ntuple_choose(struct qhca_netdev *priv,
+			 const struct ethtool_rx_flow_spec *fs)
 {
+	u32 location = fs->location;
 	int i;
 
 	if (!(location & RX_CLS_LOC_SPECIAL))
 		return location < QHCA_NTUPLE_MAX ? (int)location : -EINVAL;
+	if (location != RX_CLS_LOC_ANY && location != RX_CLS_LOC_FIRST &&
+	    location != RX_CLS_LOC_LAST)
+		return -EINVAL;
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		if (priv->ntuple[i] &&
+		    ntuple_same_match(&priv->ntuple[i]->fs, fs))
+			return i;
+	}
 	if (location == RX_CLS_LOC_LAST) {
 		for (i = QHCA_NTUPLE_MAX - 1; i >= 0; i--) {
 			if (!priv->ntuple[i])
@@ -142,8 +173,6 @@ static int ntuple_choose(struct qhca_netdev *priv, u32 location)
 		}
 		return -ENOSPC;
 	}
-	if (location != RX_CLS_LOC_ANY && location != RX_CLS_LOC_FIRST)
-		return -EINVAL;
 	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
 		if (!priv->ntuple[i])
 			return i;
@@ -157,7 +186,8 @@ static int ntuple_choose(struct qhca_netdev *priv, u32 location)
  * @fs: the rule; its location may be special, and becomes the one chosen
  * @rss_context: with FLOW_RSS: the destination context
  *
- * A rule at the same location is replaced.
+ * A rule at the same location is replaced, and if the driver chooses, a rule for
+ * the same frames.
  *
  * Return: 0, -EINVAL (location, queue, contradiction), -ENOENT (no such
  * context), -EOPNOTSUPP (a match or an action that the device lacks), -ENOSPC
@@ -167,7 +197,7 @@ static int ntuple_choose(struct qhca_netdev *priv, u32 location)
 int qhca_ntuple_insert(struct qhca_netdev *priv,
 		       struct ethtool_rx_flow_spec *fs, u32 rss_context)
 {
-	int loc = ntuple_choose(priv, fs->location);
+	int loc = ntuple_choose(priv, fs);
 	struct qhca_ntuple *r, *old;
 	int err;
 

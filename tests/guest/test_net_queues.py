@@ -216,6 +216,10 @@ def test_contexts_and_filters(queues, resets):
     assert b.run(f"ethtool -X {dev} context {context} delete", check=False).rc
     assert b.run(f"ethtool -N {dev} delete 77", check=False).rc
     assert b.run(f"ethtool -L {dev} combined 2", check=False).rc
+    # a rule for the same frames is replaced, unless it says where it wants to be
+    assert rule("udp4 dst-port 7002 action 0") == in_queue
+    assert to(7002)[0] >= 100
+    assert rule("udp4 dst-port 7002 action 3") == in_queue
     # the lower location has the frame
     rule(f"udp4 dst-port 7002 action 1 loc {in_queue + 200}")
     assert to(7002)[3] >= 100
