@@ -5,6 +5,7 @@
 #include "observe/decode.h"
 #include "emit.h"
 #include "adapter/adapter.h"
+#include "observe/fault.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
@@ -344,6 +345,48 @@ static void reset(void **state)
     assert_int_equal(qhca_break_next(w.node[0].e, 0)->id, b.id);
     assert_true(qhca_break_remove(w.node[0].e, b.id));
     world_fini(&w);
+}
+
+/*
+ * What a CPU or a developer does wrong while the adapter is stopped is no stop
+ * within the stop.
+ */
+static void bad_read_inside(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_fault_rule f = { .action = QHCA_FLT_RESET };
+    struct seen s = { 0 };
+    uint64_t errors;
+
+    (void)state;
+    brk(p, (struct qhca_break){ .on = QHCA_ON_WQE, .once = true });
+    brk(p, (struct qhca_break){ .on = QHCA_ON_GUEST_ERROR, .once = true });
+    post(p, 2, 0x10, 10);
+    assert_true(qhca_break_stopped(p->e));
+    assert_null(qhca_break_step(p->e, QHCA_ON_GUEST_ERROR, 1));
+    errors = qhca_stat(p->e, QHCA_STAT_DB_BAD_ACCESS);
+    assert_int_equal(qhca_reg_read(p->e, QHCA_REG_ASQ_DB, 8), 0);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_DB_BAD_ACCESS), errors + 1);
+    assert_true(qhca_break_stopped(p->e));
+    assert_non_null(qhca_fault_add(p->e, &f));
+    assert_int_equal(qhca_break_next(p->e, 0)->hits, 0);
+    show(p, &s);
+    SEEN(&s, "stopped", "true");
+    SEEN(&s, "on", "wqe");
+    SEEN(&s, "event.wr_id", "0x10");
+    assert_non_null(strstr(s.text, "= wqe\n"));
+    assert_null(strstr(s.text, "guest_error"));
+    assert_int_equal(peer_waiting(p), 0);
+    assert_true(qhca_break_remove(p->e, 0));
+    qhca_break_step_cancel(p->e);
+    node_continue(p->n);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
+    assert_int_equal(p->n->stops, 1);
+    peer_ack(p, p->a.sq_psn + 1, 0x1f);
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
 }
 
 /* A reset in the middle of a table walk: the call runs to its end. */
@@ -783,6 +826,7 @@ int main(void)
         cmocka_unit_test(ignore_and_limits),
         cmocka_unit_test(timers),
         cmocka_unit_test(reset),
+        cmocka_unit_test(bad_read_inside),
         cmocka_unit_test(reset_inside),
         cmocka_unit_test(all_stops),
         cmocka_unit_test(exact),

@@ -548,6 +548,7 @@ struct node_call {
     struct frame *frame;        /* CALL_RX: ours */
     pthread_t thread;
     sem_t go, back;
+    bool runs;                  /* its thread, not ours */
     bool over;
 };
 
@@ -611,10 +612,15 @@ static void op_stop(void *opaque)
     struct node *n = opaque;
     struct node_call *c = n->stopped;
 
+    if (!c || !c->runs) {
+        return;                 /* not in a thread that can wait */
+    }
+    c->runs = false;
     sem_post(&c->back);
     while (sem_wait(&c->go)) {
         continue;               /* a signal */
     }
+    c->runs = true;
 }
 
 static void *call_thread(void *opaque)
@@ -681,6 +687,7 @@ static void call(struct node *n, struct node_call c)
     }
     enter(n);
     n->stopped = own;
+    own->runs = true;
     sem_init(&own->go, 0, 0);
     sem_init(&own->back, 0, 0);
     CHECK(!pthread_create(&own->thread, NULL, call_thread, own),

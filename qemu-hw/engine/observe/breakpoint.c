@@ -268,6 +268,9 @@ static void watch_event(struct qhca *e, const struct qhca_trace *t)
     bool step;
     unsigned i;
 
+    if (e->halted) {
+        return;                 /* a register is being read meanwhile */
+    }
     qhca_break_due(e);
     if (t->again) {
         return;                 /* a retry: the wire was busy */

@@ -10,7 +10,8 @@
  * adapter has not acted on it yet), at a packet sent until it is counted.
  *
  * While the adapter is stopped, its owner must hold back all other calls (see
- * ops->stop()) and make them later.  While a condition is set or a step is
+ * ops->stop()) and make them later.  Registers may be read, and such a read
+ * meets no condition.  While a condition is set or a step is
  * pending, each event costs a comparison; otherwise all this costs nothing.
  *
  * This state belongs to the developer, not to the adapter: a reset of the
