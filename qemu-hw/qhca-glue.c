@@ -160,12 +160,17 @@ void qhca_do_call(QhcaState *s, const QhcaCall *c)
         [QHCA_CALL_RX] = "receive", [QHCA_CALL_RUN] = "run",
         [QHCA_CALL_TIMER] = "timer", [QHCA_CALL_LINK] = "link",
         [QHCA_CALL_TX_READY] = "tx-ready", [QHCA_CALL_BELL] = "bell",
+        [QHCA_CALL_READ] = "read",
     };
     QhcaCallTime begin = qhca_trace_call_begins();
 
     switch (c->kind) {
     case QHCA_CALL_REG:
         qhca_reg_write(s->engine, c->addr, c->val, c->size);
+        break;
+    case QHCA_CALL_READ:
+        *c->result = qhca_reg_read(s->engine, c->addr, c->size);
+        qhca_stop_take(s);      /* only now: the vCPU has its value */
         break;
     case QHCA_CALL_DB:
         qhca_db_write(s->engine, c->addr, c->val, c->size);
@@ -366,6 +371,7 @@ const struct qhca_ops qhca_glue_ops = {
     .memlink_cut = qhca_op_memlink_cut,
     .trace = qhca_op_trace,
     .stop = qhca_op_stop,
+    .can_stop = qhca_op_can_stop,
 };
 
 bool qhca_glue_init(QhcaState *s, Error **errp)

@@ -20,6 +20,15 @@ void qhca_op_stop(void *opaque)
 {
 }
 
+bool qhca_op_can_stop(void *opaque)
+{
+    return false;
+}
+
+void qhca_stop_take(QhcaState *s)
+{
+}
+
 bool qhca_stop_wanted(const QhcaState *s)
 {
     return false;

@@ -27,11 +27,12 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned size)
     uint64_t val = 0;
 
     if (unlikely(s->stopped) && !qhca_stop_ready(s)) {
-        val = qhca_reg_read(s->engine, addr, size);
-    } else if (qhca_enter(s)) {
-        val = qhca_reg_read(s->engine, addr, size);
-        qhca_leave(s);
+        return qhca_reg_read(s->engine, addr, size);
     }
+    qhca_call(s, &(QhcaCall) {
+        .kind = QHCA_CALL_READ, .addr = addr, .size = size, .result = &val,
+        .cpu = current_cpu,
+    });
     return val;
 }
 

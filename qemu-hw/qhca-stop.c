@@ -88,9 +88,6 @@ static void qhca_stop_replayed(QhcaState *s)
 {
     QhcaLook *look;
 
-    if (s->gone) {
-        return;
-    }
     if (replay_mode == REPLAY_MODE_PLAY && replay_running_debug()) {
         /* gdb searches backwards for the last stop: report this one. */
         replay_breakpoint();
@@ -108,15 +105,21 @@ static void qhca_stop_replayed(QhcaState *s)
     cpu_stop_current();
 }
 
+/* Not, for example, in a QMP command that lets packets go. */
+bool qhca_op_can_stop(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    return !s->gone && (qhca_replayed() || (qemu_in_coroutine() &&
+                                            qemu_coroutine_self() == s->co));
+}
+
 void qhca_op_stop(void *opaque)
 {
     QhcaState *s = opaque;
 
     if (qhca_replayed()) {
         qhca_stop_replayed(s);
-        return;
-    }
-    if (s->gone || !qemu_in_coroutine() || qemu_coroutine_self() != s->co) {
         return;
     }
     s->stopped = true;
@@ -296,6 +299,11 @@ void qhca_stop_abandon(QhcaState *s)
         qhca_break_release(s->engine, false);
         qhca_later(s);          /* for what waited for the call's end */
     }
+}
+
+void qhca_stop_take(QhcaState *s)
+{
+    qhca_break_take(s->engine);
 }
 
 bool qhca_stop_wanted(const QhcaState *s)

@@ -91,7 +91,8 @@ struct QhcaState {
 typedef struct QhcaCall {
     enum {
         QHCA_CALL_REG,          /* register written: addr, val, size */
-        QHCA_CALL_DB,           /* doorbell: the same */
+        QHCA_CALL_READ,         /* register read: addr, size, result */
+        QHCA_CALL_DB,           /* doorbell: addr, val, size */
         QHCA_CALL_RX,           /* frame received: data, size */
         QHCA_CALL_RUN,
         QHCA_CALL_TIMER,
@@ -100,6 +101,7 @@ typedef struct QhcaCall {
         QHCA_CALL_BELL,         /* val: number of the memory link */
     } kind;
     uint64_t addr, val;
+    uint64_t *result;           /* valid until the call is over or stopped */
     size_t size;
     const uint8_t *data;
     CPUState *cpu;              /* the vCPU that made it, or NULL */
@@ -225,6 +227,9 @@ void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why);
 void qhca_stop_init(QhcaState *s);
 void qhca_stop_exit(QhcaState *s);
 void qhca_op_stop(void *opaque);
+bool qhca_op_can_stop(void *opaque);
+/** Within a call: a register was read, which may be a reason to stop. */
+void qhca_stop_take(QhcaState *s);
 /** Does a debugger wait for an event, so that a call may be stopped? */
 bool qhca_stop_wanted(const QhcaState *s);
 /** Make a call, already entered, that may be stopped; leaves at its end. */

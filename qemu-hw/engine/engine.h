@@ -115,6 +115,8 @@ struct qhca_ops {
      * qhca_reg_read() may be called.
      */
     void (*stop)(void *opaque);
+    /* With stop(), which is only called if this call can be stopped: can it? */
+    bool (*can_stop)(void *opaque);
 };
 
 /* Fixed for the life of an adapter. */

@@ -316,6 +316,70 @@ def test_stores_wait(rts):
         [RTS_PSN + i for i in range(4)]
 
 
+def test_wrong_read(rts):
+    """A read of a wrong register: the CPU has its value, then the machine stops."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "guest-error", "once": True})
+    assert rts.adapter.reg(C.QHCA_REG_ID) == C.QHCA_ID_MAGIC
+    assert m.qmp("query-status")["status"] == "running"
+    assert rts.adapter.reg(C.QHCA_REG_ASQ_DB, 8) == 0
+    assert stopped(m)["event"]["kind"] == "guest_error"
+    assert m.qmp("qhca-break-list") == []
+    m.qmp("cont")
+    m.qmp("qhca-fault-add", fault={"action": "garbage", "at": "register",
+                                   "number": C.QHCA_REG_ID, "count": 1})
+    m.qmp("qhca-step", on="injected")
+    assert rts.adapter.reg(C.QHCA_REG_ID) != C.QHCA_ID_MAGIC
+    assert stopped(m)["why"] == "step"
+    assert rts.adapter.reg(C.QHCA_REG_ID) == C.QHCA_ID_MAGIC
+    m.qmp("cont")
+    assert rts.adapter.reg(C.QHCA_REG_ID) == C.QHCA_ID_MAGIC
+    assert m.qmp("query-status")["status"] == "running"
+
+
+def test_wrong_read_inside(rts):
+    """A read of a wrong register while it is stopped does not end the stop, nor meet a break."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "guest-error"})
+    m.qmp("qhca-break-add", condition={"on": "walk", "once": True})
+    send(rts, 1)
+    assert stopped(m)["event"]["kind"] == "walk"
+    trail = m.qmp("qhca-query-stop")["look"]["trail"]
+    assert rts.adapter.reg(C.QHCA_REG_ASQ_DB, 8) == 0
+    seen = m.qmp("qhca-query-stop")["look"]
+    assert (seen["stopped"], seen["on"], seen["trail"]) == (True, "walk", trail)
+    assert m.qmp("qhca-break-list")[0]["hits"] == 0
+    with pytest.raises(RuntimeError, match="resume it first"):
+        m.qmp("qhca-fault-add", fault={"action": "reset"})
+    m.qmp("qhca-break-remove")
+    m.qmp("cont")
+    assert parse(m.receive_frame())[BTH].psn == RTS_PSN
+
+
+def test_command_that_cannot_stop(rts):
+    """What a QMP command does to the adapter is no stop: break and step wait for the next event."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "injected", "once": True})
+    m.qmp("qhca-step", on="event", count=2)
+    m.qmp("qhca-fault-add", fault={"action": "link-down"})
+    m.qmp("qhca-fault-remove")          # two events: down and up
+    assert m.qmp("query-status")["status"] == "running"
+    assert [b["hits"] for b in m.qmp("qhca-break-list")] == [1]
+    assert m.qmp("qhca-query-stop")["look"]["steps_left"] == 1
+    m.qmp("set_link", name="wire", up=False)
+    assert stopped(m)["why"] == "step"
+    m.qmp("cont")
+    assert [b["hits"] for b in m.qmp("qhca-break-list")] == [1]
+    m.qmp("set_link", name="wire", up=True)
+    assert m.qmp("query-status")["status"] == "running"
+    m.qmp("qhca-fault-add", fault={"action": "drop"})
+    send(rts, 1)
+    assert stopped(m)["why"] == "break"
+    assert m.qmp("qhca-break-list") == []
+    m.qmp("cont")
+    assert m.no_frame()
+
+
 def test_reset_inside(rts):
     """A reset while it is stopped in the middle of a walk, with pending doorbells."""
     m = rts.adapter.m

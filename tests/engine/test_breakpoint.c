@@ -389,6 +389,116 @@ static void bad_read_inside(void **state)
     peer_free(p);
 }
 
+/* A register is read: the value comes first, then the stop. */
+static void reads(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_fault_rule f = {
+        .action = QHCA_FLT_GARBAGE, .fields = QHCA_FLT_AT | QHCA_FLT_NUMBER,
+        .at = QHCA_FLT_AT_REGISTER, .number = QHCA_REG_ID,
+    };
+    struct seen s = { 0 };
+
+    (void)state;
+    brk(p, (struct qhca_break){ .on = QHCA_ON_GUEST_ERROR, .once = true });
+    assert_int_equal(node_reg_read(p->n, QHCA_REG_ID, 4), QHCA_ID_MAGIC);
+    assert_false(qhca_break_stopped(p->e));
+    assert_int_equal(node_reg_read(p->n, QHCA_REG_ASQ_DB, 8), 0);
+    assert_true(qhca_break_stopped(p->e));
+    assert_null(qhca_break_next(p->e, 0));
+    show(p, &s);
+    SEEN(&s, "on", "guest-error");
+    node_continue(p->n);
+    assert_null(qhca_fault_add(p->e, &f));
+    assert_null(qhca_break_step(p->e, QHCA_ON_INJECTED, 2));
+    assert_true(node_reg_read(p->n, QHCA_REG_ID, 4) != QHCA_ID_MAGIC);
+    assert_false(qhca_break_stopped(p->e));
+    assert_true(node_reg_read(p->n, QHCA_REG_ID, 4) != QHCA_ID_MAGIC);
+    assert_true(qhca_break_stopped(p->e));
+    assert_int_equal(node_reg_read(p->n, QHCA_REG_ID, 4), QHCA_ID_MAGIC);
+    show(p, &s);
+    SEEN(&s, "why", "step");
+    SEEN(&s, "event.kind", "fault_injected");
+    /* both happen in one read: the first is the reason */
+    f.number = QHCA_REG_ASQ_DB;
+    assert_null(qhca_fault_add(p->e, &f));
+    assert_null(qhca_break_step(p->e, QHCA_ON_INJECTED, 1));
+    brk(p, (struct qhca_break){ .on = QHCA_ON_GUEST_ERROR });
+    node_continue(p->n);
+    assert_false(qhca_break_stopped(p->e));
+    assert_true(node_reg_read(p->n, QHCA_REG_ASQ_DB, 8) != 0);
+    assert_true(qhca_break_stopped(p->e));
+    show(p, &s);
+    SEEN(&s, "event.kind", "guest_error");
+    SEEN(&s, "trail.1.kind", "fault_injected");
+    node_continue(p->n);
+    assert_int_equal(p->n->stops, 3);
+    assert_true(qhca_fault_remove(p->e, 0));
+    assert_true(qhca_break_remove(p->e, 0));
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* What happens where nothing can stop keeps breaks and steps waiting. */
+static void cannot_stop(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_fault_rule late = {
+        .action = QHCA_FLT_DELAY, .fields = QHCA_FLT_NS | QHCA_FLT_DIRECTION,
+        .ns = 1000000000, .direction = QHCA_FLT_IN,
+    };
+    struct qhca_fault_rule down = { .action = QHCA_FLT_LINK_DOWN };
+    struct seen s = { 0 };
+    uint32_t id;
+
+    (void)state;
+    id = brk(p, (struct qhca_break){ .on = QHCA_ON_EVENT, .once = true });
+    assert_null(qhca_break_step(p->e, QHCA_ON_EVENT, 1));
+    /* commands of the developer: the port goes down and up */
+    assert_null(qhca_fault_add(p->e, &down));
+    assert_true(qhca_fault_remove(p->e, 0));
+    assert_int_equal(p->n->stops, 0);
+    assert_false(qhca_break_stopped(p->e));
+    assert_int_equal(qhca_break_next(p->e, 0)->id, id);
+    assert_int_equal(qhca_break_next(p->e, 0)->hits, 2);
+    show(p, &s);
+    SEEN(&s, "stopped", "false");
+    SEEN(&s, "steps_left", "1");
+    SEEN(&s, "trail.0.kind", "fault_injected");
+    /* the same where the adapter can stop */
+    node_set_link(p->n, false);
+    assert_true(qhca_break_stopped(p->e));
+    assert_null(qhca_break_next(p->e, 0));
+    show(p, &s);
+    SEEN(&s, "why", "break");
+    SEEN(&s, "hits", "3");
+    node_continue(p->n);
+    node_set_link(p->n, true);
+    assert_int_equal(p->n->stops, 1);
+    /* a packet that is released, and one that arrives */
+    assert_null(qhca_fault_add(p->e, &late));
+    post(p, 2, 0, 10);
+    peer_ack(p, p->a.sq_psn, 0x1f);
+    assert_int_equal(context(p).sq_tail, 0);
+    assert_null(qhca_break_step(p->e, QHCA_ON_PACKET_IN, 2));
+    assert_true(qhca_fault_remove(p->e, 0));
+    assert_int_equal(context(p).sq_tail, 1);
+    assert_null(qhca_fault_add(p->e, &late));
+    peer_ack(p, p->a.sq_psn, 0x1f);
+    assert_true(qhca_fault_remove(p->e, 0));
+    assert_int_equal(p->n->stops, 1);
+    peer_ack(p, p->a.sq_psn + 1, 0x1f);
+    assert_int_equal(p->n->stops, 2);
+    assert_int_equal(context(p).sq_tail, 1);
+    node_continue(p->n);
+    assert_int_equal(context(p).sq_tail, 2);
+    p->tail = p->head;
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
 /* A reset in the middle of a table walk: the call runs to its end. */
 static void reset_inside(void **state)
 {
@@ -827,6 +937,8 @@ int main(void)
         cmocka_unit_test(timers),
         cmocka_unit_test(reset),
         cmocka_unit_test(bad_read_inside),
+        cmocka_unit_test(reads),
+        cmocka_unit_test(cannot_stop),
         cmocka_unit_test(reset_inside),
         cmocka_unit_test(all_stops),
         cmocka_unit_test(exact),

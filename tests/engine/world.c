@@ -506,6 +506,7 @@ static void op_trace(void *opaque, const struct qhca_trace *t)
 }
 
 static void op_stop(void *opaque);
+static bool op_can_stop(void *opaque);
 
 static const struct qhca_ops ops = {
     .dma_read = op_dma_read,
@@ -528,12 +529,13 @@ static const struct qhca_ops ops = {
     .memlink_cut = op_memlink_cut,
     .trace = op_trace,
     .stop = op_stop,
+    .can_stop = op_can_stop,
 };
 
 /* ---- calls into the engine ---- */
 
-enum call { CALL_REG, CALL_DB, CALL_LINK, CALL_RX, CALL_RUN, CALL_TIMER,
-            CALL_TX_READY, CALL_BELL, CALL_ALLOW, CALL_DETACH };
+enum call { CALL_REG, CALL_READ, CALL_DB, CALL_LINK, CALL_RX, CALL_RUN,
+            CALL_TIMER, CALL_TX_READY, CALL_BELL, CALL_ALLOW, CALL_DETACH };
 
 /*
  * A call that may be stopped has a thread of its own, which waits inside
@@ -544,6 +546,7 @@ struct node_call {
     struct node *n;
     enum call kind;
     uint64_t off, v;
+    uint64_t *result;           /* CALL_READ */
     unsigned size;
     struct frame *frame;        /* CALL_RX: ours */
     pthread_t thread;
@@ -570,6 +573,10 @@ static void do_call(struct node_call *c)
     switch (c->kind) {
     case CALL_REG:
         qhca_reg_write(n->e, c->off, c->v, c->size);
+        break;
+    case CALL_READ:
+        *c->result = qhca_reg_read(n->e, c->off, c->size);
+        qhca_break_take(n->e);
         break;
     case CALL_DB:
         qhca_db_write(n->e, c->off, c->v, c->size);
@@ -607,14 +614,18 @@ static void do_call(struct node_call *c)
     }
 }
 
+static bool op_can_stop(void *opaque)
+{
+    struct node *n = opaque;
+
+    return n->stopped && n->stopped->runs;
+}
+
 static void op_stop(void *opaque)
 {
     struct node *n = opaque;
     struct node_call *c = n->stopped;
 
-    if (!c || !c->runs) {
-        return;                 /* not in a thread that can wait */
-    }
     c->runs = false;
     sem_post(&c->back);
     while (sem_wait(&c->go)) {
@@ -719,9 +730,8 @@ uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size)
     if (n->stopped) {
         return qhca_reg_read(n->e, off, size);
     }
-    enter(n);
-    v = qhca_reg_read(n->e, off, size);
-    leave(n);
+    call(n, (struct node_call){ .kind = CALL_READ, .off = off, .size = size,
+                                .result = &v });
     return v;
 }
 

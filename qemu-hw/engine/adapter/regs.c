@@ -129,11 +129,16 @@ static uint64_t reg_read(struct qhca *e, uint64_t off, unsigned size)
 
 uint64_t qhca_reg_read(struct qhca *e, uint64_t off, unsigned size)
 {
-    uint64_t val = reg_read(e, off, size);
+    uint64_t val;
 
+    e->in_read = true;
+    val = reg_read(e, off, size);
     /* A debugger that stopped the adapter sees what is there. */
-    return qhca_faulty(e, QHCA_FLT_AT_REGISTER) && !e->halted ?
-           e->hooks->reg_value(e, off, size, val) : val;
+    if (qhca_faulty(e, QHCA_FLT_AT_REGISTER) && !e->halted) {
+        val = e->hooks->reg_value(e, off, size, val);
+    }
+    e->in_read = false;
+    return val;
 }
 
 static void trace_write(struct qhca *e, uint64_t off, uint64_t val)

@@ -28,7 +28,7 @@ SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
 SAVED_SIZE(struct qhca_tm_job, 48, qp, 3);
 SAVED_SIZE(struct qhca_tm_qp, 3120, qp, 3);
-SAVED_SIZE_OF_MANY(struct qhca, 1168);
+SAVED_SIZE_OF_MANY(struct qhca, 1184);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);

@@ -88,6 +88,7 @@ struct qhca {
     bool tracing;               /* events are wanted: qhca_set_tracing() */
     bool debugging;             /* a debugger waits for an event */
     bool halted;                /* inside ops.stop() */
+    bool in_read;               /* inside qhca_reg_read() */
     bool watch_only;            /* report stops, but do not halt */
     uint32_t fault_sites;       /* bit per QHCA_FLT_AT_*: has a rule */
     struct qhca_breaks *dbg;     /* NULL: never used */

@@ -199,13 +199,16 @@ static void break_watch(struct qhca *e)
     }
 }
 
-/* Stop until the developer resumes the adapter. */
+/*
+ * Stop until the developer resumes the adapter.  If this call cannot be
+ * stopped, break and step wait for the next event.
+ */
 static void break_wait(struct qhca *e)
 {
     struct qhca_breaks *d = e->dbg;
 
     d->due = false;
-    if (d->released || !e->ops.stop) {
+    if (d->released || !e->ops.stop || !e->ops.can_stop(e->opaque)) {
         return;
     }
     if (e->watch_only) {
@@ -225,7 +228,8 @@ static void break_wait(struct qhca *e)
 
 /*
  * A stop at a doorbell waits until the QP's new head is set, a stop at a packet
- * sent until it is counted; neither waits past another event.
+ * sent until it is counted; neither waits past another event.  A stop while a
+ * register is read waits until its value is known.
  */
 static bool break_waits(const struct qhca_trace *t)
 {
@@ -238,8 +242,8 @@ static void break_stop(struct qhca *e, const struct qhca_trace *t,
 {
     struct qhca_breaks *d = e->dbg;
 
-    if (d->reported) {
-        return;                 /* the machine is stopping already */
+    if (d->reported || d->due) {
+        return;                 /* it is stopping already */
     }
     d->why = *t;
     d->by_break = b != NULL;
@@ -247,7 +251,7 @@ static void break_stop(struct qhca *e, const struct qhca_trace *t,
     if (b) {
         d->by = *b;
     }
-    if (break_waits(t)) {
+    if (e->in_read || break_waits(t)) {
         d->due = true;
     } else {
         break_wait(e);
@@ -256,9 +260,14 @@ static void break_stop(struct qhca *e, const struct qhca_trace *t,
 
 void qhca_break_due(struct qhca *e)
 {
-    if (e->dbg->due) {
+    if (e->dbg->due && !e->in_read) {
         break_wait(e);
     }
+}
+
+void qhca_break_take(struct qhca *e)
+{
+    qhca_break_point(e);
 }
 
 static void watch_event(struct qhca *e, const struct qhca_trace *t)
@@ -283,7 +292,12 @@ static void watch_event(struct qhca *e, const struct qhca_trace *t)
             by = b;
         }
     }
-    step = d->step_left && break_is_on(t, d->step_on) && !--d->step_left;
+    /* The last step is taken by the stop. */
+    step = d->step_left && break_is_on(t, d->step_on);
+    if (step && d->step_left > 1) {
+        d->step_left--;
+        step = false;
+    }
     if (by || step) {
         break_stop(e, t, by);
     }

@@ -7,7 +7,11 @@
  * until that returns.  So n steps of any kind are exactly n, however many
  * events a packet or a doorbell causes.  Only two stops are deferred, and never
  * past another event: at a doorbell until the queue's new head is known (the
- * adapter has not acted on it yet), at a packet sent until it is counted.
+ * adapter has not acted on it yet), at a packet sent until it is counted.  And
+ * a read of a register first returns the value: see qhca_break_take().
+ *
+ * In a call that cannot be stopped (ops->can_stop()) conditions are met, but
+ * they and the last step wait for an event that can stop the adapter.
  *
  * While the adapter is stopped, its owner must hold back all other calls (see
  * ops->stop()) and make them later.  Registers may be read, and such a read
@@ -97,6 +101,11 @@ const char *qhca_break_step(struct qhca *e, enum qhca_stop_on on,
                             uint64_t count);
 /** Cancel a pending step.  A step that is complete is a stop like any other. */
 void qhca_break_step_cancel(struct qhca *e);
+/**
+ * Stop now, if an event of the preceding qhca_reg_read() demands that.  For the
+ * caller of that, who has stored the value by then.
+ */
+void qhca_break_take(struct qhca *e);
 /** Can a call of the engine lead to ops->stop()? */
 bool qhca_debugging(const struct qhca *e);
 /** Is the adapter stopped, that is, within ops->stop()? */
