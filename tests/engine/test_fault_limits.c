@@ -96,6 +96,44 @@ static void costly_call(void **state)
     peer_free(p);
 }
 
+/*
+ * A NAK is due, but the call was too costly to deliver it.  It must not come in
+ * the middle of sending the next request, which would start the timer of a QP
+ * in ERR.
+ */
+static void not_while_sending(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    const struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    char why[160];
+    size_t len;
+    void *s;
+
+    (void)state;
+    rule_add(p->e, RULE(DELAY, .fields = QHCA_FLT_DIRECTION | QHCA_FLT_NS,
+                        .direction = QHCA_FLT_IN, .ns = 1000000000));
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 16);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_ack(p, p->a.sq_psn, 0x62);     /* an access error */
+    qhca_call_begins(p->e);
+    qhca_cost(p->e, QHCA_CALL_COST);    /* what else the call has done */
+    qhca_fault_remove(p->e, 0);
+    assert_int_equal(qhca_fault_held(p->e), 1);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 16);
+    assert_int_equal(qp->state, QHCA_QPS_RTS);
+    world_run(&p->w, 1000);
+    assert_int_equal(qhca_fault_held(p->e), 0);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
+    peer_expect_nothing(p);
+    assert_int_equal(qp->state, QHCA_QPS_ERR);
+    assert_int_equal(qp->xp->deadline, 0);
+    peer_cqe(p, scq, 0, QHCA_WC_REM_ACCESS_ERR, QHCA_SYN_NAK_ACCESS);
+    assert_true(qhca_save(p->e, &s, &len));
+    CHECK(qhca_load(p->e, s, len, why, sizeof(why)), "%s", why);
+    free(s);
+    peer_free(p);
+}
+
 /* Copies of a packet to itself wait until there is room for them. */
 static void many_copies(void **state)
 {
@@ -259,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_room),
         cmocka_unit_test(costly_call),
+        cmocka_unit_test(not_while_sending),
         cmocka_unit_test(many_copies),
         cmocka_unit_test(many_streams),
         cmocka_unit_test(by_sender),

@@ -128,11 +128,11 @@ static bool fault_let_pass(struct qhca *e, struct qhca_fault_frame *fr)
     return true;
 }
 
-void qhca_fault_flush(struct qhca *e)
+/* Send or deliver what is due of these directions. */
+static void fault_flush(struct qhca *e, unsigned directions)
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
-    unsigned directions = QHCA_FLT_IN | QHCA_FLT_OUT;
 
     if (fs->flushing || !fs->frames) {
         return;
@@ -144,13 +144,18 @@ void qhca_fault_flush(struct qhca *e)
             break;
         }
         if (!fault_let_pass(e, fr)) {
-            directions = QHCA_FLT_IN;   /* the wire is busy */
+            directions &= ~QHCA_FLT_OUT;    /* the wire is busy */
         }
     }
     fs->flushing = false;
     if (!fs->frames) {
         qhca_fault_sites(e);
     }
+}
+
+void qhca_fault_flush(struct qhca *e)
+{
+    fault_flush(e, QHCA_FLT_IN | QHCA_FLT_OUT);
 }
 
 /* @what has passed: update those held @before that it had to overtake. */
@@ -337,5 +342,9 @@ void qhca_fault_send(struct qhca *e, const struct qhca_fault_hits *h,
         qhca_loop_commit(e, len);
     }
     fault_passed(e, what, before);
-    qhca_fault_flush(e);
+    /*
+     * None that was received: it could change the QP that is sending this one.
+     * If any is due, the run that will deliver it is requested already.
+     */
+    fault_flush(e, QHCA_FLT_OUT);
 }

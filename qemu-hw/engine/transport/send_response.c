@@ -304,7 +304,6 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
 
     while (qhca_rsp_owed(qp) && *budget) {
         struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
-        uint32_t tail = xp->rspq_tail;
         uint32_t packets = 1;
         bool done = false;
 
@@ -328,8 +327,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
             break;
         }
         *budget -= packets < *budget ? packets : *budget;
-        /* An injected fault may have emptied the queue meanwhile. */
-        if (done && xp->rspq_tail == tail) {
+        if (done) {
             rspq_done(xp, r);
         }
         qhca_break_point(e);
