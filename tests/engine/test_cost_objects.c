@@ -9,6 +9,7 @@
 #include <sanitizer/allocator_interface.h>
 #endif
 
+#include "die.h"
 #include "queues/tags.h"
 #include "unit.h"
 
@@ -221,12 +222,62 @@ static void freed_in_parts(void **state)
 #define BOUND       3000u
 #define IOVA        0x7000000ull
 
+/* What happens between the parts of DESTROY_QP. */
+static struct {
+    struct unit *u;
+    struct gqp *qp;
+    uint32_t window;            /* the first that is taken away */
+    bool reborn;
+    unsigned rung;
+} between;
+
+/* Save the adapter and load it. */
+static void save_and_load(struct qhca *e)
+{
+    char why[160];
+    size_t len;
+    void *buf;
+
+    assert_true(qhca_save(e, &buf, &len));
+    CHECK(qhca_load(e, buf, len, why, sizeof(why)), "%s", why);
+    free(buf);
+}
+
+static struct qhca_mw *window_at(struct qhca *e, uint32_t key)
+{
+    return qhca_mr_mw(qhca_idr_get(&e->mem->mrs,
+                                   key >> QHCA_KEY_INDEX_SHIFT));
+}
+
+/* Another thread rings for a WQE that binds @between.window again. */
+static void part_done(struct node *n)
+{
+    uint32_t qpn = between.qp->qpn;
+
+    called(n);
+    if (!qhca_qp_get(n->e, qpn) || !n->e->ad->job.busy) {
+        return;
+    }
+    if (between.reborn) {
+        save_and_load(n->e);
+    }
+    CHECK(!window_at(n->e, between.window)->bound, "it is the first");
+    qhca_db_write(n->e, ((uint64_t)between.qp->uar << between.u->g.db_shift) +
+                  QHCA_DB_SQ, qpn | UINT64_C(1) << QHCA_DB_INDEX_SHIFT, 8);
+    CHECK(!window_at(n->e, between.window)->bound, "it was bound again");
+    between.rung++;
+    called(n);
+}
+
 /* A QP is destroyed that has bound thousands of windows. */
-static void windows_of(struct unit *u, unsigned reborn)
+static void windows_of(struct unit *u, bool reborn)
 {
     struct gqp_init in = { .type = QHCA_QPT_RC, .sq_shift = 2,
                            .sq_stride = 6 };
+    struct gwr wr = { .opcode = QHCA_WQE_BIND_MW, .arg0 = IOVA, .arg1 = 64,
+                      .rarg = QHCA_ACCESS_REMOTE_READ };
     static uint32_t window[BOUND];
+    struct gqp_attr a;
     struct gmr mr;
     struct gqp qp;
     struct gcq cq;
@@ -235,6 +286,11 @@ static void windows_of(struct unit *u, unsigned reborn)
     gcq_create(&cq, &u->g, 4, NULL, u->g.eq[1].eqn);
     in.scq = in.rcq = &cq;
     gqp_create(&qp, &u->g, &in);
+    gqp_attr_default(&a);
+    a.dest_qpn = qp.qpn;
+    gqp_to_init(&qp, &a);
+    gqp_to_rtr(&qp, u->n, &a);
+    gqp_to_rts(&qp, &a);
     gmr_create(&mr, &u->g, 4096, IOVA,
                QHCA_ACCESS_MW_BIND | QHCA_ACCESS_LOCAL_WRITE, NULL);
     for (i = 0; i < BOUND; i++) {
@@ -242,10 +298,18 @@ static void windows_of(struct unit *u, unsigned reborn)
         assert_int_equal(unit_bind(u, qp.qpn, window[i], mr.key, IOVA, 64,
                                    QHCA_ACCESS_REMOTE_READ), QHCA_SYN_NONE);
     }
+    wr.rkey = window[0];
+    wr.remote_addr = mr.key;
+    assert_true(gqp_post_send(&qp, &wr));
     watch(u);
-    u->w.reborn = reborn;
+    between.u = u;
+    between.qp = &qp;
+    between.window = window[0];
+    between.reborn = reborn;
+    between.rung = 0;
+    u->n->on_call = part_done;
     assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
-    u->w.reborn = 0;
+    assert_in_range(between.rung, BOUND / 1100, 100);
     if (!reborn) {
         within_limits("windows of a QP");
         assert_in_range(t.calls, BOUND / 1100, 100);
@@ -262,13 +326,13 @@ static void windows_of(struct unit *u, unsigned reborn)
 
 static void windows_of_a_qp(void **state)
 {
-    windows_of(*state, 0);
+    windows_of(*state, false);
 }
 
 /* The adapter is saved and loaded between the parts of the command. */
 static void windows_of_a_qp_reborn(void **state)
 {
-    windows_of(*state, 1);
+    windows_of(*state, true);
 }
 
 #define TARGETS     1000u

@@ -403,11 +403,12 @@ uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
     if (qp->users) {
         return QHCA_ST_BUSY;
     }
-    if (!qhca_mw_unbind_all(e, &qp->windows)) {
-        return QHCA_ST_AGAIN;
-    }
+    /* First of all, or it could bind windows while they are taken away. */
     if (qp->ops->give_up) {
         qp->ops->give_up(e, qp);
+    }
+    if (!qhca_mw_unbind_all(e, &qp->windows)) {
+        return QHCA_ST_AGAIN;
     }
     qhca_qp_free(e, qp);
     return QHCA_ST_OK;

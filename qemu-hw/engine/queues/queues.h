@@ -126,7 +126,10 @@ struct qhca_qp_ops {
     /* Set up its state; @in: NULL when loading.  False: out of memory. */
     bool (*init)(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_qpc *in);
-    /* DESTROY_QP: abort work in flight, with CQEs.  May be NULL. */
+    /*
+     * DESTROY_QP, each part of it: abort work in flight, with CQEs, and go to
+     * RESET.  NULL for types that bind no windows.
+     */
     void (*give_up)(struct qhca *e, struct qhca_qp *qp);
     /* The QP is being destroyed: release everything. */
     void (*free)(struct qhca *e, struct qhca_qp *qp);

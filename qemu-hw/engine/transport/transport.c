@@ -314,6 +314,10 @@ static void connected_give_up(struct qhca *e, struct qhca_qp *qp)
     if (qp->tm) {
         qhca_tm_qp_drop(e, qp, true);
     }
+    qhca_qp_clear(qp);
+    qhca_xrc_unbind(qp);
+    qp->state = QHCA_QPS_RESET;
+    xport_clear(e, qp);
 }
 
 static void connected_free(struct qhca *e, struct qhca_qp *qp)
