@@ -251,6 +251,57 @@ static void oldest_is_acknowledged(void **state)
 }
 
 /*
+ * Three of the longest messages with the smallest MTU have half of the PSNs
+ * each.  The second has begun, the last packet of the first is not acknowledged
+ * yet; those before it do not count any more.
+ */
+static void long_messages(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    struct gwr send = { .opcode = QHCA_WQE_SEND };
+    struct qhca_xport keep;
+    uint32_t half = 1u << 23, first;
+    struct qhca_swqe *w;
+    unsigned i;
+
+    (void)state;
+    assert_int_equal(qhca_mtu_bytes(qp->path_mtu), 256);
+    for (i = 0; i < 3; i++) {
+        peer_post(p, send, 0, 64);
+    }
+    peer_run(p);
+    assert_true(loads(p));
+    keep = *qp->xp;
+    first = qhca_swqe(qp, 0)->first_psn;
+    for (i = 0; i < 3; i++) {
+        w = qhca_swqe(qp, i);
+        w->len = QHCA_MAX_MSG_SIZE;
+        w->npkts = half;
+        w->first_psn = qhca_psn_add(first, i * half);
+    }
+    qp->xp->una_psn = qhca_psn_add(first, half - 1);
+    qp->xp->cur = 1;
+    qp->xp->cur_pkt = 1;
+    qp->xp->snd_psn = qp->xp->max_psn = qhca_psn_add(first, half + 1);
+    assert_false(loads(p));
+    qp->sq_next = 2;
+    assert_true(loads(p));
+    qp->xp->una_psn = first;
+    assert_false(loads(p));
+    qp->sq_next = 3;
+    for (i = 0; i < 3; i++) {
+        w = qhca_swqe(qp, i);
+        w->len = 64;
+        w->npkts = 1;
+        w->first_psn = qhca_psn_add(first, i);
+    }
+    *qp->xp = keep;
+    assert_true(loads(p));
+    peer_free(p);
+}
+
+/*
  * A QP that has left SQE flushes what was posted before, which includes all
  * that was in flight.
  */
@@ -285,6 +336,7 @@ int main(void)
         cmocka_unit_test(impossible_wqes),
         cmocka_unit_test(done_too_early),
         cmocka_unit_test(oldest_is_acknowledged),
+        cmocka_unit_test(long_messages),
         cmocka_unit_test(flushes_after_sqe),
     };
 
