@@ -47,7 +47,7 @@ static void wipe_eq(struct qhca_eq *q)
 {
     wipe_map(&q->buf);
     WIPE(q->pending);
-    q->stalled = false;
+    q->stalled = 0;
     WIPE(q->work);
 }
 

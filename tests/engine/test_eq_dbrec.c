@@ -654,7 +654,7 @@ static void saved(void **state)
 static void saved_while_stalled(void **state)
 {
     begin(state, CQS);
-    eq_of()->stalled = true;
+    eq_of()->stalled = 1;
     fire_some(0, DEPTH + 1);
     assert_int_equal(unit_stat(t.u, QHCA_STAT_EQES), 0);
     assert_int_equal(flags(), 0);
@@ -676,12 +676,12 @@ static void saved_while_stalled(void **state)
 static void stalled(void **state)
 {
     begin(state, CQS);
-    eq_of()->stalled = true;
+    eq_of()->stalled = 1;
     fire_some(0, DEPTH + 1);
     bell(true);
     assert_int_equal(unit_stat(t.u, QHCA_STAT_EQES), 0);
     assert_int_equal(t.reads, 1);       /* by the doorbell */
-    qhca_eqs_go_on(t.u->e);
+    qhca_eqs_go_on(t.u->e, 1);
     qhca_run(t.u->e);
     assert_int_equal(unit_stat(t.u, QHCA_STAT_EQES), DEPTH);
     assert_int_equal(flags(), QHCA_DBREC_NOTIFY);

@@ -796,6 +796,42 @@ static void stall(void **state)
     peer_free(p);
 }
 
+/* An EQ is stalled until the rule that stalls it is removed. */
+static void stall_two(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t eq0, eq1, more;
+    uint64_t before;
+
+    (void)state;
+    eq0 = rule_add(p->e, RULE(STALL_EVENTS, .fields = QHCA_FLT_NUMBER,
+                              .number = QHCA_EQN_ASYNC));
+    eq1 = rule_add(p->e, RULE(STALL_EVENTS, .fields = QHCA_FLT_NUMBER,
+                              .number = 1));
+    before = stat(p, QHCA_STAT_EQES);
+    one_event(p, 1);
+    node_set_link(p->n, false);
+    node_set_link(p->n, true);
+    world_run(&p->w, 10000);
+    assert_int_equal(stat(p, QHCA_STAT_EQES), before);
+    qhca_fault_remove(p->e, eq0);
+    world_run(&p->w, 10000);
+    assert_int_equal(stat(p, QHCA_STAT_EQES), before + 1);
+    assert_int_equal(p->g.async_count[QHCA_EV_PORT], 1);
+    /* one more rule for the same EQ is not the one that stalls it */
+    more = rule_add(p->e, RULE(STALL_EVENTS, .fields = QHCA_FLT_PEER,
+                               .peer = p->scq.cqn));
+    one_event(p, 2);
+    assert_int_equal(hits(p->e, more), 1);
+    qhca_fault_remove(p->e, more);
+    world_run(&p->w, 10000);
+    assert_int_equal(stat(p, QHCA_STAT_EQES), before + 1);
+    qhca_fault_remove(p->e, eq1);
+    world_run(&p->w, 10000);
+    assert_int_equal(stat(p, QHCA_STAT_EQES), before + 2);
+    peer_free(p);
+}
+
 static void fatal(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -1222,6 +1258,7 @@ int main(void)
         cmocka_unit_test(overflow),
         cmocka_unit_test(interrupts),
         cmocka_unit_test(stall),
+        cmocka_unit_test(stall_two),
         cmocka_unit_test(fatal),
         cmocka_unit_test(fatal_response),
         cmocka_unit_test(reset),

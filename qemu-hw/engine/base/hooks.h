@@ -8,6 +8,7 @@
 
 struct qhca_cq;
 struct qhca_cqe;
+struct qhca_eq;
 struct qhca_eth_frame;
 struct qhca_frame;
 struct qhca_qp;
@@ -41,7 +42,8 @@ struct qhca_hooks {
     bool (*recv_fails)(struct qhca *e, uint32_t num);
     bool (*cqe_fails)(struct qhca *e, const struct qhca_cq *cq,
                       const struct qhca_cqe *cqe);
-    bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);
+    /* An event of object @obj is to be written: stall @eq, or do nothing. */
+    void (*stall_event)(struct qhca *e, struct qhca_eq *eq, uint32_t obj);
     /* True: the interrupt is lost, or the observer will send it later. */
     bool (*irq_fails)(struct qhca *e, uint32_t vector);
     /* True: do not execute the next admin command yet. */

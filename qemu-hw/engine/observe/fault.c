@@ -488,15 +488,16 @@ bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
            qhca_fault_has(&h, QHCA_FLT_CQ_OVERFLOW);
 }
 
-bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj)
+void qhca_fault_event(struct qhca *e, struct qhca_eq *eq, uint32_t obj)
 {
     struct qhca_fault_site s = {
-        .at = QHCA_FLT_AT_EVENT, .number = eqn, .peer = obj,
+        .at = QHCA_FLT_AT_EVENT, .number = eq->eqn, .peer = obj,
     };
     struct qhca_fault_hits h;
 
-    return qhca_fault_ask(e, &s, &h) &&
-           qhca_fault_has(&h, QHCA_FLT_STALL_EVENTS);
+    if (qhca_fault_ask(e, &s, &h) && !eq->stalled) {
+        eq->stalled = h.rule[QHCA_FLT_STALL_EVENTS];
+    }
 }
 
 bool qhca_fault_command_waits(struct qhca *e)
@@ -910,7 +911,7 @@ static void fault_let_go(struct qhca *e, const struct qhca_fault_rule *f)
         fault_link_back(e);
     }
     if (f->action == QHCA_FLT_STALL_EVENTS) {
-        qhca_eqs_go_on(e);
+        qhca_eqs_go_on(e, f->id);
     }
     if (e->faults->command_rule == f->id) {
         e->faults->command_until = 0;

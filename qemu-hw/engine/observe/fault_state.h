@@ -140,7 +140,7 @@ bool qhca_fault_table(struct qhca *e, const struct qhca_buf_table *t,
 bool qhca_fault_recv(struct qhca *e, uint32_t num);
 bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
                     const struct qhca_cqe *cqe);
-bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj);
+void qhca_fault_event(struct qhca *e, struct qhca_eq *eq, uint32_t obj);
 bool qhca_fault_irq(struct qhca *e, uint32_t vector);
 bool qhca_fault_command(struct qhca *e, uint8_t opcode);
 bool qhca_fault_command_waits(struct qhca *e);

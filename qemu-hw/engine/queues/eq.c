@@ -200,9 +200,8 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
     if (eq_has_syndrome(type)) {
         src->syndrome = syndrome;
     }
-    if (qhca_faulty(e, QHCA_FLT_AT_EVENT) &&
-        e->hooks->event_fails(e, eq->eqn, src->obj)) {
-        eq->stalled = true;
+    if (qhca_faulty(e, QHCA_FLT_AT_EVENT)) {
+        e->hooks->stall_event(e, eq, src->obj);
     }
     /* Pending events go first, to keep the order. */
     if (qhca_list_empty(&eq->pending) && eq_has_room(e, eq)) {
@@ -271,15 +270,15 @@ void qhca_eq_run(struct qhca *e)
     }
 }
 
-void qhca_eqs_go_on(struct qhca *e)
+void qhca_eqs_go_on(struct qhca *e, uint32_t rule)
 {
     struct qhca_eq *eq;
     uint32_t n;
 
     for (n = 0; n < qhca_idr_end(&e->q->eqs); n++) {
         eq = qhca_idr_get(&e->q->eqs, n);
-        if (eq && eq->stalled) {
-            eq->stalled = false;
+        if (eq && eq->stalled == rule) {
+            eq->stalled = 0;
             if (qhca_list_empty(&eq->work)) {
                 qhca_list_add_tail(&e->q->eq_work, &eq->work);
             }

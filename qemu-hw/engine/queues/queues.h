@@ -32,7 +32,7 @@ struct qhca_eq {
     uint32_t prod, cons;
     bool armed;                 /* never with QHCA_EQ_F_RECORD */
     bool notify;                /* QHCA_DBREC_NOTIFY is set in the record */
-    bool stalled;               /* injected fault: treat as full */
+    uint32_t stalled;           /* by this fault: treat as full; 0: no */
     uint32_t refs;              /* number of CQs on it */
     struct qhca_list pending;   /* struct qhca_event_src waiting for room */
     struct qhca_list work;      /* in e->q->eq_work: pending, and has room */
@@ -280,10 +280,10 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm);
 /* Write a batch of the events that were waiting for room. */
 void qhca_eq_run(struct qhca *e);
-/* Release all EQs that an injected fault has stalled. */
-void qhca_eqs_go_on(struct qhca *e);
+/* Release the EQs that the injected fault @rule has stalled. */
+void qhca_eqs_go_on(struct qhca *e, uint32_t rule);
 /*
- * The same after loading: the fault is not saved.  Returns true if there is
+ * Release all after loading: the fault is not saved.  Returns true if there is
  * work for qhca_eq_run().
  */
 bool qhca_eqs_loaded(struct qhca *e);
