@@ -932,6 +932,40 @@ static void link_down(void **state)
     peer_free(p);
 }
 
+/* A loaded state does not bring the link up that a rule holds down. */
+static void link_down_loaded(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    char why[160];
+    size_t len;
+    uint32_t id;
+    void *s;
+
+    (void)state;
+    assert_true(qhca_save(p->e, &s, &len));
+    id = rule_add(p->e, RULE(LINK_DOWN));
+    world_run(&p->w, 10000);
+    assert_int_equal(p->g.async_count[QHCA_EV_PORT], 1);
+    p->g.eq[0].cons--;                  /* as it was when it was saved */
+    CHECK(qhca_load(p->e, s, len, why, sizeof(why)), "%s", why);
+    assert_false(node_reg_read(p->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_LINK);
+    world_run(&p->w, 10000);
+    assert_int_equal(p->g.async_count[QHCA_EV_PORT], 2);
+    qhca_fault_remove(p->e, id);
+    assert_true(node_reg_read(p->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_LINK);
+    world_run(&p->w, 10000);
+    assert_int_equal(p->g.async_count[QHCA_EV_PORT], 3);
+    /* a rule that is over holds nothing down */
+    CHECK(qhca_load(p->e, s, len, why, sizeof(why)), "%s", why);
+    assert_true(node_reg_read(p->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_LINK);
+    /* nor does a state that cannot be loaded bring it up */
+    rule_add(p->e, RULE(LINK_DOWN));
+    assert_false(qhca_load(p->e, s, len - 1, why, sizeof(why)));
+    assert_false(node_reg_read(p->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_LINK);
+    free(s);
+    peer_drop(p);
+}
+
 /* A debugger can wait for a fault, and nothing happens while it is stopped. */
 static void stops(void **state)
 {
@@ -1263,6 +1297,7 @@ int main(void)
         cmocka_unit_test(fatal_response),
         cmocka_unit_test(reset),
         cmocka_unit_test(link_down),
+        cmocka_unit_test(link_down_loaded),
         cmocka_unit_test(stops),
         cmocka_unit_test(rules),
         cmocka_unit_test(opcodes),

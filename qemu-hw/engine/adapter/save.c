@@ -583,6 +583,15 @@ bool qhca_save(struct qhca *e, void **buf, size_t *len)
     return true;
 }
 
+/* A fault that holds the link down is not part of a state. */
+static void load_link(struct qhca *e)
+{
+    if (e->faults && !e->hooks->set_link(e, e->link) && e->link) {
+        e->link = false;
+        qhca_async_event_loaded(e, &e->q->port_ev, QHCA_EV_PORT);
+    }
+}
+
 /* Ask again for the calls that were due before the adapter was saved. */
 static void load_owe(struct qhca *e)
 {
@@ -617,6 +626,7 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
     if (!io.failed) {
         /* Free the remains of resets now: no call may be due for them. */
         qhca_remains_free(e, UINT_MAX);
+        load_link(e);
         load_owe(e);
         return true;
     }
@@ -626,5 +636,6 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
         snprintf(why, size, "%s: %s", io.what, io.why);
     }
     qhca_reset(e);
+    load_link(e);
     return false;
 }

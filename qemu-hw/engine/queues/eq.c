@@ -192,11 +192,25 @@ void qhca_event_forget(struct qhca_event_src *src)
     src->pending = 0;
 }
 
-void qhca_event(struct qhca *e, struct qhca_eq *eq,
-                struct qhca_event_src *src, uint8_t type, uint8_t syndrome)
+/* The event is written later. */
+static void event_wait(struct qhca_eq *eq, struct qhca_event_src *src,
+                       uint8_t type)
 {
     unsigned i;
 
+    for (i = 0; i < sizeof(event_kind); i++) {
+        if (event_kind[i] == type) {
+            src->pending |= 1u << i;
+        }
+    }
+    if (qhca_list_empty(&src->link)) {
+        qhca_list_add_tail(&eq->pending, &src->link);
+    }
+}
+
+void qhca_event(struct qhca *e, struct qhca_eq *eq,
+                struct qhca_event_src *src, uint8_t type, uint8_t syndrome)
+{
     if (eq_has_syndrome(type)) {
         src->syndrome = syndrome;
     }
@@ -208,14 +222,7 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
         eq_write(e, eq, src, type);
         return;
     }
-    for (i = 0; i < sizeof(event_kind); i++) {
-        if (event_kind[i] == type) {
-            src->pending |= 1u << i;
-        }
-    }
-    if (qhca_list_empty(&src->link)) {
-        qhca_list_add_tail(&eq->pending, &src->link);
-    }
+    event_wait(eq, src, type);
 }
 
 void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
@@ -226,6 +233,16 @@ void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
     /* The asynchronous EQ itself may be missing or broken. */
     if (eq && e->fatal != QHCA_FATAL_EQ) {
         qhca_event(e, eq, src, type, syndrome);
+    }
+}
+
+void qhca_async_event_loaded(struct qhca *e, struct qhca_event_src *src,
+                             uint8_t type)
+{
+    struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, QHCA_EQN_ASYNC);
+
+    if (eq && qhca_active(e)) {
+        event_wait(eq, src, type);
     }
 }
 

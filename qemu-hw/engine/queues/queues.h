@@ -301,6 +301,12 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
 /* Report an event of @src on the async EQ; never lost, one per type. */
 void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
                       uint8_t type, uint8_t syndrome);
+/*
+ * The same for what has changed by loading, during which nothing is written:
+ * before qhca_eqs_loaded().
+ */
+void qhca_async_event_loaded(struct qhca *e, struct qhca_event_src *src,
+                             uint8_t type);
 /* Stop everything until reset and report @reason (QHCA_FATAL_*). */
 void qhca_fatal(struct qhca *e, uint8_t reason);
 /* MODIFY_CQ: resize (cq_resize.c).  QHCA_ST_*, or QHCA_ST_AGAIN: unfinished. */
