@@ -20,12 +20,17 @@ struct t {
     struct gmr mr;
 };
 
-static void begin(struct t *t)
+static void begin_as(struct t *t, uint8_t type)
 {
-    t->p = peer_new(QHCA_QPT_RC, NULL);
+    t->p = peer_new(type, NULL);
     godp_create(&t->o, &t->mr, &t->p->g, LEN, IOVA, QHCA_ACCESS_MASK,
                 &gbuf_flat4k);
     gbuf_allow(&t->mr.buf, 0, LEN, GMEM_RW);
+}
+
+static void begin(struct t *t)
+{
+    begin_as(t, QHCA_QPT_RC);
 }
 
 static void end(struct t *t)
@@ -174,11 +179,94 @@ static void a_response_instead(void **state)
     end(&t);
 }
 
+#define QKEY 0x11111111u
+
+/* A datagram to the group 239.129.2.3. */
+static void to_group(struct t *t, const char *data)
+{
+    uint32_t qpn = t->p->qp.qpn, crc, sum = 0;
+    uint8_t b[4400], *ip = b + 14;
+    size_t len, i;
+
+    t->p->qp.qpn = QHCA_QPN_MULTICAST;
+    len = peer_build(t->p, &(struct pkt){ .op = UD_ONLY, .rkey = QKEY,
+                                          .data = data, .len = 4 }, b);
+    t->p->qp.qpn = qpn;
+    memcpy(b, "\x01\x00\x5e\x01\x02\x03", 6);
+    memcpy(ip + 16, "\xef\x81\x02\x03", 4);
+    peer_put16(ip + 10, 0);
+    for (i = 0; i < 20; i += 2) {
+        sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    peer_put16(ip + 10, ~(sum + (sum >> 16)) & 0xffff);
+    crc = peer_icrc(ip, len - 14 - 4);
+    for (i = 0; i < 4; i++) {
+        b[len - 4 + i] = (uint8_t)(crc >> (8 * i));
+    }
+    world_inject(&t->p->w, 0, b, len);
+    peer_run(t->p);
+}
+
+static void member(struct t *t, uint8_t op, uint32_t qpn)
+{
+    struct qhca_mcg in = { .mgid = { [10] = 0xff, 0xff, 239, 129, 2, 3 } };
+    struct gcmd c = { .op = op, .obj = qpn, .in = &in, .in_len = sizeof(in) };
+
+    assert_int_equal(guest_cmd(&t->p->g, &c), QHCA_ST_OK);
+}
+
+/* A packet to a group is for those who are members when it is executed. */
+static void member_gone(void **state)
+{
+    struct qhca_sge sge = { .addr = IOVA, .len = 64 };
+    struct qhca_page_fault f;
+    struct gqp_init in = { .type = QHCA_QPT_UD };
+    struct gqp other;
+    char got[4];
+    struct t t;
+
+    (void)state;
+    begin_as(&t, QHCA_QPT_UD);
+    sge.lkey = t.mr.key;
+    in.scq = in.rcq = &t.p->scq;
+    gqp_create(&other, &t.p->g, &in);
+    member(&t, QHCA_CMD_ATTACH_MC, t.p->qp.qpn);
+    member(&t, QHCA_CMD_ATTACH_MC, other.qpn);
+    assert_true(gqp_post_recv(&t.p->qp, 1, &sge, 1));
+    to_group(&t, "one ");
+    f = fault(&t, QHCA_PAGE_FAULT_RECV);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
+    peer_cqe(t.p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    gbuf_read(&t.mr.buf, 40, got, 4);
+    assert_memory_equal(got, "one ", 4);
+    /* the group stays, since the other one is in it */
+    godp_out(&t.o, 0, 4096);
+    assert_true(gqp_post_recv(&t.p->qp, 2, &sge, 1));
+    to_group(&t, "two ");
+    f = fault(&t, QHCA_PAGE_FAULT_RECV);
+    member(&t, QHCA_CMD_DETACH_MC, t.p->qp.qpn);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
+    peer_no_cqe(t.p, rcq);
+    gbuf_read(&t.mr.buf, 40, got, 4);
+    assert_memory_equal(got, "one ", 4);
+    member(&t, QHCA_CMD_ATTACH_MC, t.p->qp.qpn);
+    to_group(&t, "more");
+    peer_cqe(t.p, rcq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    gbuf_read(&t.mr.buf, 40, got, 4);
+    assert_memory_equal(got, "more", 4);
+    member(&t, QHCA_CMD_DETACH_MC, t.p->qp.qpn);
+    member(&t, QHCA_CMD_DETACH_MC, other.qpn);
+    assert_int_equal(gqp_destroy(&other), QHCA_ST_OK);
+    end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asked_for),
         cmocka_unit_test(address_gone),
+        cmocka_unit_test(member_gone),
         cmocka_unit_test(a_response_instead),
     };
 

@@ -115,6 +115,11 @@ static unsigned mcg_place(const struct qhca_mcg_group *g,
     return i;
 }
 
+bool qhca_mcg_has(const struct qhca_mcg_group *g, const struct qhca_qp *qp)
+{
+    return mcg_place(g, qp) < g->members;
+}
+
 static void remove_group(struct qhca *e, struct qhca_mcg_group **p)
 {
     struct qhca_mcg_group *g = *p;
@@ -201,7 +206,7 @@ static uint8_t mcg_join(struct qhca *e, const uint8_t gid[16],
         return QHCA_ST_NO_RESOURCES;
     }
     g = *p;
-    *again = mcg_place(g, qp) < g->members;
+    *again = qhca_mcg_has(g, qp);
     if (*again) {
         return QHCA_ST_OK;
     }

@@ -185,9 +185,13 @@ static void odp_replay(struct qhca *e, struct qhca_qp *qp, unsigned side)
     if (!frame) {
         return;
     }
-    /* If the GID was cleared meanwhile, the packet is lost. */
+    /*
+     * If the GID was cleared meanwhile, or the QP has left the group, the
+     * packet is lost.
+     */
     if (qhca_parse(e, frame, s->frame_len, &rx) != QHCA_PARSE_OK ||
-        !qhca_class_fits(qp, &rx)) {
+        !qhca_class_fits(qp, &rx) ||
+        (rx.mcg && !qhca_mcg_has(rx.mcg, qp))) {
         s->dropped = true;
     } else if (rx.flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, &rx);

@@ -238,6 +238,8 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
  */
 struct qhca_mcg_group *qhca_mcg_find(struct qhca *e, const uint8_t gid[16],
                                      const uint8_t *dmac);
+/* Is @qp a member of the group? */
+bool qhca_mcg_has(const struct qhca_mcg_group *g, const struct qhca_qp *qp);
 /* Deliver the packet to all members of rx->mcg that can receive it. */
 void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx);
 
