@@ -825,6 +825,41 @@ static void rendezvous(void **state)
     close(&t);
 }
 
+/*
+ * What came with a rendezvous request is in the last CQE of the message, also
+ * if the adapter is saved and loaded in between.
+ */
+static void rendezvous_imm(void **state)
+{
+    struct qhca_tm_cqe c;
+    uint8_t b[MTU];
+    struct tm t;
+    uint32_t psn;
+
+    (void)state;
+    open(&t);
+    add(&t, 1, 1, EXACT);
+    rndv(b, 1, 0, 0x1000, 1, 20);
+    peer_tx(t.p, .op = SEND_ONLY_IMM, .psn = t.psn++, .data = b, .len = 32,
+            .imm = 0x01020304, .se = true, .ackreq = true);
+    c = cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS,
+            QHCA_CQE_F_TM_MATCH | QHCA_CQE_F_SOLICITED);
+    assert_int_equal(c.imm, 0);
+    acked(&t);
+    psn = read_request(&t, 0x1000, 1, 20);
+    node_reborn(t.p->n, &t.p->e->ops);
+    t.p->e = t.p->n->e;
+    peer_tx(t.p, .op = RESP_ONLY, .psn = psn, .syn = 0x1f, .data = data,
+            .len = 20);
+    c = cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS,
+            QHCA_CQE_F_TM_DATA_VALID | QHCA_CQE_F_IMM |
+            QHCA_CQE_F_SOLICITED);
+    assert_memory_equal(&c.imm, "\1\2\3\4", 4);
+    fin(&t, psn + 1, b);
+    no_cqe(&t);
+    close(&t);
+}
+
 /* Concurrent READs, up to max_rd_atomic; each has its FIN. */
 static void rendezvous_many(void **state)
 {
@@ -1372,6 +1407,7 @@ int main(void)
         cmocka_unit_test(operations),
         cmocka_unit_test(ring_laps),
         cmocka_unit_test(rendezvous),
+        cmocka_unit_test(rendezvous_imm),
         cmocka_unit_test(rendezvous_many),
         cmocka_unit_test(rendezvous_incomplete),
         cmocka_unit_test(rendezvous_refused),

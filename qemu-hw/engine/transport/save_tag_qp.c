@@ -49,6 +49,9 @@ void qhca_io_tm_qp(struct qhca_io *io, struct qhca_qp *qp)
 
         j->tag = save_held(io, qp, j->tag);
         IO(io, j->solicited);
+        IO_SINCE(io, 3, j->flags);
+        IO_SINCE(io, 3, j->imm);
+        NEED(io, !(j->flags & ~QHCA_TM_IMM), "a rendezvous has unknown flags");
         qhca_io_bytes(io, j->headers, sizeof(j->headers));
         reads += j->tag != NULL;
     }

@@ -25,8 +25,13 @@ enum qhca_tm_kind {
 struct qhca_tm_job {
     struct qhca_tag *tag;       /* of a READ; NULL: FIN */
     bool solicited;
+    uint16_t flags;             /* QHCA_TM_IMM: @imm is valid */
     uint8_t headers[QHCA_TM_HEADERS];   /* as received */
+    uint32_t imm;               /* as in its last CQE */
 };
+
+/* The flags of a CQE that say what its imm is. */
+#define QHCA_TM_IMM         (QHCA_CQE_F_IMM | QHCA_CQE_F_INV)
 
 /* Tag matching state of a QP on such an SRQ. */
 struct qhca_tm_qp {
@@ -67,8 +72,12 @@ void qhca_tm_qp_drop(struct qhca *e, struct qhca_qp *qp, bool tell);
 void qhca_tm_qp_free(struct qhca_qp *qp);
 /* Can one more rendezvous be started? */
 bool qhca_tm_rndv_room(const struct qhca_qp *qp);
-/* Start a READ into the entry held, as described by the headers in qp->tm. */
-void qhca_tm_rndv_start(struct qhca *e, struct qhca_qp *qp, bool solicited);
+/*
+ * Start a READ into the entry held, as described by the headers in qp->tm;
+ * @cqe has what the request came with.
+ */
+void qhca_tm_rndv_start(struct qhca *e, struct qhca_qp *qp,
+                        const struct qhca_cqe *cqe, bool solicited);
 /* Build send WQE @index, which is not in a ring. */
 void qhca_tm_wqe(const struct qhca_qp *qp, uint32_t index, void *wqe);
 /*

@@ -178,12 +178,12 @@ void qhca_tm_recv_done(struct qhca *e, struct qhca_qp *qp,
 {
     struct qhca_tm_qp *tq = qp->tm;
     uint8_t status = QHCA_WC_SUCCESS;
+    struct qhca_cqe match = { 0 };
 
     switch (tq->kind) {
     case QHCA_TM_RNDV:
-        cqe->byte_len = 0;
-        if (tell_match(e, qp, cqe, solicited)) {
-            qhca_tm_rndv_start(e, qp, solicited);
+        if (tell_match(e, qp, &match, solicited)) {
+            qhca_tm_rndv_start(e, qp, cqe, solicited);
         }
         return;
     case QHCA_TM_INCOMPLETE:

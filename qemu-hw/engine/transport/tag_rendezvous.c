@@ -36,16 +36,16 @@ static void rndv_release(struct qhca_tag *t)
     t->state = QHCA_TAG_FREE;
 }
 
-/* Write the CQE that completes an entry. */
+/* Write the CQE that completes the entry of the READ @j. */
 static bool rndv_tell(struct qhca *e, struct qhca_qp *qp,
-                      const struct qhca_tag *t, uint32_t len, uint8_t status,
-                      uint8_t syndrome, bool solicited)
+                      const struct qhca_tm_job *j, uint8_t status,
+                      uint8_t syndrome)
 {
+    const uint8_t *rvh = j->headers + sizeof(struct qhca_tmh);
     struct qhca_cqe cqe = {
-        .wr_id = qhca_le64(t->wr_id),
+        .wr_id = qhca_le64(j->tag->wr_id),
         .qpn = qhca_le32(qp->qpn),
-        .wqe_index = qhca_le32(t->handle),
-        .byte_len = qhca_le32(len),
+        .wqe_index = qhca_le32(j->tag->handle),
         .src_qpn = qhca_le32(qp->srq->srqn),
         .opcode = QHCA_CQE_OP_TM_RECV,
         .status = status,
@@ -54,13 +54,27 @@ static bool rndv_tell(struct qhca *e, struct qhca_qp *qp,
     uint16_t flags = QHCA_CQE_F_SRQN;
 
     if (!status) {
-        flags |= QHCA_CQE_F_TM_DATA_VALID;
+        flags |= QHCA_CQE_F_TM_DATA_VALID | j->flags;
+        cqe.byte_len = qhca_le32(qhca_get_be32(rvh + 12));
+        cqe.imm = j->imm;
     }
-    if (solicited) {
+    if (j->solicited) {
         flags |= QHCA_CQE_F_SOLICITED;
     }
     cqe.flags = qhca_le16(flags);
-    return qhca_cq_push(e, qp->srq->cq, &cqe, solicited);
+    return qhca_cq_push(e, qp->srq->cq, &cqe, j->solicited);
+}
+
+/* The QP gives up the entry @t. */
+static void rndv_flush(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t,
+                       bool write)
+{
+    const struct qhca_tm_job j = { .tag = t };
+
+    if (write) {
+        rndv_tell(e, qp, &j, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    }
+    rndv_release(t);
 }
 
 void qhca_tm_qp_drop(struct qhca *e, struct qhca_qp *qp, bool write)
@@ -69,24 +83,14 @@ void qhca_tm_qp_drop(struct qhca *e, struct qhca_qp *qp, bool write)
     uint32_t i;
 
     for (i = qp->sq_tail; i != qp->sq_head; i++) {
-        struct qhca_tag *t = rndv_job(qp, i)->tag;
-
-        if (t) {
-            if (write) {
-                rndv_tell(e, qp, t, 0, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH,
-                          false);
-            }
-            rndv_release(t);
+        if (rndv_job(qp, i)->tag) {
+            rndv_flush(e, qp, rndv_job(qp, i)->tag, write);
         }
     }
     qp->sq_tail = qp->sq_next = qp->sq_head;
     tq->reads = 0;
     if (tq->tag) {
-        if (write) {
-            rndv_tell(e, qp, tq->tag, 0, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH,
-                      false);
-        }
-        rndv_release(tq->tag);
+        rndv_flush(e, qp, tq->tag, write);
         tq->tag = NULL;
         qp->xp->recv.held = false;
     } else if (tq->kind == QHCA_TM_UNEXPECTED) {
@@ -107,24 +111,25 @@ bool qhca_tm_rndv_room(const struct qhca_qp *qp)
     return qp->sq_head - qp->sq_tail + qp->tm->reads + 2 <= QHCA_TM_SLOTS;
 }
 
-static void rndv_queue(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t,
-                       const uint8_t *headers, bool solicited)
+static void rndv_queue(struct qhca *e, struct qhca_qp *qp,
+                       const struct qhca_tm_job *j)
 {
-    struct qhca_tm_job *j = rndv_job(qp, qp->sq_head);
-
-    j->tag = t;
-    j->solicited = solicited;
-    memcpy(j->headers, headers, sizeof(j->headers));
-    qp->sq_head++;
+    *rndv_job(qp, qp->sq_head++) = *j;
     qhca_xport_sq_doorbell(e, qp);
 }
 
-void qhca_tm_rndv_start(struct qhca *e, struct qhca_qp *qp, bool solicited)
+void qhca_tm_rndv_start(struct qhca *e, struct qhca_qp *qp,
+                        const struct qhca_cqe *cqe, bool solicited)
 {
     struct qhca_tm_qp *tq = qp->tm;
+    struct qhca_tm_job j = {
+        .tag = tq->tag, .solicited = solicited,
+        .flags = qhca_le16(cqe->flags) & QHCA_TM_IMM, .imm = cqe->imm,
+    };
 
+    memcpy(j.headers, tq->headers, sizeof(j.headers));
     tq->reads++;
-    rndv_queue(e, qp, tq->tag, tq->headers, solicited);
+    rndv_queue(e, qp, &j);
     tq->tag = NULL;
     tq->kind = QHCA_TM_PLAIN;
     qp->xp->recv.held = false;
@@ -171,7 +176,7 @@ void qhca_tm_wqe(const struct qhca_qp *qp, uint32_t index, void *wqe)
 bool qhca_tm_sent(struct qhca *e, struct qhca_qp *qp, uint32_t index,
                   uint8_t status, uint8_t syndrome)
 {
-    struct qhca_tm_job j = *rndv_job(qp, index);
+    struct qhca_tm_job j = *rndv_job(qp, index), fin = { 0 };
     bool ok;
 
     if (!j.tag) {
@@ -182,12 +187,11 @@ bool qhca_tm_sent(struct qhca *e, struct qhca_qp *qp, uint32_t index,
         return true;
     }
     qp->tm->reads--;
-    ok = rndv_tell(e, qp, j.tag, status ? 0 : qhca_get_be32(
-              j.headers + sizeof(struct qhca_tmh) + 12), status, syndrome,
-                   j.solicited);
+    ok = rndv_tell(e, qp, &j, status, syndrome);
     rndv_release(j.tag);
     if (ok && !status) {
-        rndv_queue(e, qp, NULL, j.headers, false);
+        memcpy(fin.headers, j.headers, sizeof(fin.headers));
+        rndv_queue(e, qp, &fin);
     }
     return ok;
 }
