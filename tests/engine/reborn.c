@@ -283,16 +283,14 @@ void node_reborn(struct node *n, const struct qhca_ops *ops)
     n->e = e;
 }
 
-const char *node_loads(struct node *n, const struct qhca_config *cfg)
+const char *node_loads_state(struct node *n, const struct qhca_config *cfg,
+                             const void *state, size_t len)
 {
     static char why[160];
     const char *err;
     struct qhca *e;
-    void *state;
-    size_t len;
     bool ok;
 
-    CHECK(qhca_save(n->e, &state, &len), "saving: no memory");
     e = qhca_new(cfg, &n->e->ops, n, &err);
     CHECK(e, "qhca_new: %s", err);
     why[0] = 0;
@@ -304,6 +302,17 @@ const char *node_loads(struct node *n, const struct qhca_config *cfg)
                   e->q->qps.used | e->eth->eth_sqs.used),
           "refused, but not as after a reset");
     qhca_free(e);
+    return why;
+}
+
+const char *node_loads(struct node *n, const struct qhca_config *cfg)
+{
+    const char *why;
+    void *state;
+    size_t len;
+
+    CHECK(qhca_save(n->e, &state, &len), "saving: no memory");
+    why = node_loads_state(n, cfg, state, len);
     free(state);
     return why;
 }

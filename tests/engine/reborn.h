@@ -17,4 +17,8 @@ void node_reborn(struct node *n, const struct qhca_ops *ops);
  */
 const char *node_loads(struct node *n, const struct qhca_config *cfg);
 
+/* The same with @len bytes of another state at @state. */
+const char *node_loads_state(struct node *n, const struct qhca_config *cfg,
+                             const void *state, size_t len);
+
 #endif

@@ -417,8 +417,16 @@ static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
     return true;
 }
 
-/* The part set by CREATE_QP.  NULL: failed. */
-static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
+/* RSS QPs have a section of their own; WQs were QPs up to version 2. */
+static bool save_type_ok(const struct qhca_io *io, uint8_t type, bool rss)
+{
+    return (type == QHCA_QPT_RSS) == rss &&
+           (type != QHCA_QPT_SAVED_WQ || io->version < 3);
+}
+
+/* The part set by CREATE_QP; @rss: in the section of RSS QPs.  NULL: failed. */
+static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj,
+                                    bool rss)
 {
     struct qhca_qp *qp = obj ? obj : qhca_qp_alloc(io->e, 0);
     uint8_t sq_stride, sq_shift;
@@ -432,6 +440,8 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     IO(io, qp->type);
     qhca_qp_set_type(io->e, qp, qp->type);
     NEED(io, qp->ops, "its type is unknown");
+    NEED(io, save_type_ok(io, qp->type, rss),
+         "another section has QPs of its type");
     IO(io, qp->state);
     IO(io, qp->flags);
     save_refs(io, qp);
@@ -474,9 +484,9 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     return qp;
 }
 
-static void save_qp(struct qhca_io *io, void *obj)
+static void save_qp(struct qhca_io *io, struct qhca_qp *obj, bool rss)
 {
-    struct qhca_qp *qp = save_context(io, obj);
+    struct qhca_qp *qp = save_context(io, obj, rss);
 
     if (!qp) {
         return;
@@ -492,6 +502,16 @@ static void save_qp(struct qhca_io *io, void *obj)
         qp->sq_head = qp->sq_next = qp->sq_tail;
         qp->xp->rspq_head = qp->xp->rspq_tail;
     }
+}
+
+static void save_rss_qp(struct qhca_io *io, void *obj)
+{
+    save_qp(io, obj, true);
+}
+
+static void save_other_qp(struct qhca_io *io, void *obj)
+{
+    save_qp(io, obj, false);
 }
 
 static bool save_is_rss(const void *obj)
@@ -510,11 +530,11 @@ static bool saved_is_other_qp(const void *obj)
 void qhca_io_qps(struct qhca_io *io)
 {
     qhca_io_numbers(io, &io->e->q->qps);
-    qhca_io_each(io, &io->e->q->qps, saved_is_other_qp, save_qp);
+    qhca_io_each(io, &io->e->q->qps, saved_is_other_qp, save_other_qp);
 }
 
 void qhca_io_rss_qps(struct qhca_io *io)
 {
-    qhca_io_each(io, &io->e->q->qps, save_is_rss, save_qp);
+    qhca_io_each(io, &io->e->q->qps, save_is_rss, save_rss_qp);
     qhca_io_numbers_end(io, &io->e->q->qps);
 }
