@@ -7,6 +7,9 @@
 #include "reborn.h"
 #include "saved.h"
 
+/* The end of an RSS QP: its table (flag, number), fields and key. */
+#define RSS_TAIL (2 + SAVED_U32 + SAVED_U32 + 1 + SAVED_U32 + 40)
+
 /* Objects of the kinds whose records are edited. */
 struct things {
     struct unit *u;
@@ -14,9 +17,9 @@ struct things {
     struct gqp rc, ud, target;
     struct gsrq xsrq;
     struct gmr mr;
-    struct gbuf ring;
+    struct gbuf ring, esq;
     uint64_t dbrec;
-    uint32_t xrcd, wqn, rqtn, qpn, flow, shaper;
+    uint32_t xrcd, wqn, rqtn, qpn, flow, shaper, esqn;
     struct qhca_mcg group;
 };
 
@@ -42,6 +45,7 @@ static void make(struct things *t, struct unit *u)
     struct qhca_wqc wqc = { .shift = 3, .stride = 5, .uar = u->g.uar,
                             .pd = u->g.pd };
     struct qhca_shaperc shaper = { .weight = 1 };
+    struct qhca_eth_qc sq = { .shift = 3, .stride = 6 };
     struct guest *g = &u->g;
     struct qhca_flow flow;
     struct qhca_qpc rss;
@@ -64,6 +68,10 @@ static void make(struct things *t, struct unit *u)
     t->flow = guest_create(g, QHCA_CMD_CREATE_FLOW, &flow, sizeof(flow));
     t->shaper = guest_create(g, QHCA_CMD_CREATE_SHAPER, &shaper,
                              sizeof(shaper));
+    gbuf_make(&t->esq, u->m, 64 << 3, &gbuf_direct, true, 0, &g->rng);
+    sq.buf = t->esq.d;
+    sq.cqn = t->cq.cqn;
+    t->esqn = guest_create(g, QHCA_CMD_CREATE_ETH_SQ, &sq, sizeof(sq));
     memcpy(t->group.mgid, "\xff\x0e\0\0\0\0\0\0\0\0\0\0\0\0\0\x01", 16);
     assert_int_equal(unit_cmd(u, QHCA_CMD_ATTACH_MC, t->ud.qpn, 0, &t->group,
                               sizeof(t->group), NULL), QHCA_ST_OK);
@@ -78,6 +86,7 @@ static void unmake(struct things *t)
         { QHCA_CMD_DESTROY_FLOW, t->flow }, { QHCA_CMD_DESTROY_QP, t->qpn },
         { QHCA_CMD_DESTROY_RQT, t->rqtn }, { QHCA_CMD_DESTROY_WQ, t->wqn },
         { QHCA_CMD_DESTROY_SHAPER, t->shaper },
+        { QHCA_CMD_DESTROY_ETH_SQ, t->esqn },
     };
     struct guest *g = &t->u->g;
     unsigned i;
@@ -88,6 +97,7 @@ static void unmake(struct things *t)
         assert_int_equal(guest_simple(g, end[i].op, end[i].num), QHCA_ST_OK);
     }
     gbuf_free(&t->ring);
+    gbuf_free(&t->esq);
     guest_dbrec_free(g, t->dbrec);
     assert_int_equal(gmr_destroy(&t->mr), QHCA_ST_OK);
     assert_int_equal(gqp_destroy(&t->target), QHCA_ST_OK);
@@ -161,7 +171,7 @@ static void sections(void **state)
     saved_open(&s, t.u->e);
     rc = saved_rec(&s, "qp", t.rc.qpn);
     rss = saved_rec(&s, "rss", t.qpn);
-    saved_unref(&s, rss->at + rss->len - 58);
+    saved_unref(&s, rss->at + rss->len - RSS_TAIL);
     saved_copy(&s, rss, rc, t.u->e->q->qps.fresh);
     REFUSED(&t, &s, other);
     /* a WQ as a QP */
@@ -179,11 +189,49 @@ static void sections(void **state)
     unmake(&t);
 }
 
+/* References that each object of its kind has. */
+static void references(void **state)
+{
+    static const struct {
+        const char *section, *why;
+        size_t at;
+    } refs[] = {
+        { "flow", "its QP does not exist", SAVED_U32 },
+        { "mcg", "a multicast group member does not exist",
+          1 + SAVED_U32 + 16 + SAVED_U32 },
+        { "cq", "its EQ does not exist", SAVED_U32 },
+        { "ethq", "its CQ does not exist", SAVED_U32 },
+    };
+    const struct saved_rec *r;
+    struct things t;
+    struct saved s;
+    unsigned i, n;
+
+    make(&t, *state);
+    for (i = 0; i < sizeof(refs) / sizeof(refs[0]); i++) {
+        saved_open(&s, t.u->e);
+        for (n = 0; strcmp(s.rec[n].section, refs[i].section); n++) {
+        }
+        saved_unref(&s, s.rec[n].at + refs[i].at);
+        REFUSED(&t, &s, refs[i].why);
+    }
+    saved_open(&s, t.u->e);
+    r = saved_rec(&s, "wq", t.wqn);
+    saved_unref(&s, saved_skip(&s, r->at, 6));
+    REFUSED(&t, &s, "its CQ does not exist");
+    saved_open(&s, t.u->e);
+    r = saved_rec(&s, "rss", t.qpn);
+    saved_unref(&s, r->at + r->len - RSS_TAIL);
+    REFUSED(&t, &s, "its RQ table does not exist");
+    unmake(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(loaded),
         UNIT_HOSTILE(sections),     /* so that a failure is reported */
+        UNIT_HOSTILE(references),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,21 @@ void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
     return obj;
 }
 
+void *qhca_io_must_ref(struct qhca_io *io, struct qhca_idr *t, uint32_t num,
+                       const char *why)
+{
+    void *obj = NULL;
+    bool is = true;
+
+    IO(io, is);
+    if (NEED(io, is, why)) {
+        IO(io, num);
+        obj = qhca_idr_get(t, num);
+        NEED(io, obj, why);
+    }
+    return obj;
+}
+
 void qhca_io_numbers(struct qhca_io *io, struct qhca_idr *t)
 {
     uint8_t *seen = NULL;

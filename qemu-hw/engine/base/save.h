@@ -95,6 +95,12 @@ static inline void qhca_io_about(struct qhca_io *io, const char *what,
 void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
                   uint32_t num, const char *why);
 /*
+ * The same for a reference that there always is.  Without it, loading fails
+ * with @why; NULL: loading has failed.
+ */
+void *qhca_io_must_ref(struct qhca_io *io, struct qhca_idr *t, uint32_t num,
+                       const char *why);
+/*
  * The numbers of a table, saved before its objects: which were never handed
  * out, and in which order freed ones will be reused.
  */

@@ -327,8 +327,8 @@ static void io_packet(struct qhca_io *io, struct qhca_gro_packet *p)
         was = *p;
         qhca_gro_gather(g, p, data);
     }
-    q = qhca_io_ref(io, &io->e->eth->eth_rqs, true, q ? q->num : 0,
-                    "frames are merged for no queue");
+    q = qhca_io_must_ref(io, &io->e->eth->eth_rqs, q ? q->num : 0,
+                         "frames are merged for no queue");
     IO(io, was.steer.hash);
     IO(io, was.steer.hash_type);
     IO(io, was.steer.tag);
@@ -342,7 +342,7 @@ static void io_packet(struct qhca_io *io, struct qhca_gro_packet *p)
              "what is merged is too long")) {
         qhca_io_bytes(io, data, was.super.len);
     }
-    if (!io->saving && NEED(io, q, "frames are merged for no queue")) {
+    if (!io->saving && !io->failed) {
         gro_loaded(io, &was, q, data);
     }
 }

@@ -462,7 +462,7 @@ static void save_rule(struct qhca_io *io, void *obj)
     memset(&in, 0, sizeof(in));
     IO(io, r->num);
     qhca_io_about(io, "flow", r->num);
-    r->qp = qhca_io_qp(io, true, r->qp, "its QP does not exist");
+    r->qp = qhca_io_must_qp(io, r->qp, "its QP does not exist");
     IO(io, r->tag);
     IO(io, r->type);
     IO(io, r->flags);

@@ -571,8 +571,8 @@ static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
             return;
         }
     }
-    t = qhca_io_ref(io, &io->e->eth->rqts, true, rss->rqt ? rss->rqt->num : 0,
-                    "its RQ table does not exist");
+    t = qhca_io_must_ref(io, &io->e->eth->rqts, rss->rqt ? rss->rqt->num : 0,
+                         "its RQ table does not exist");
     IO(io, rss->fields);
     qhca_io_bytes(io, rss->key, sizeof(rss->key));
     if (io->saving) {

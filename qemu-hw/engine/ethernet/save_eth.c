@@ -11,8 +11,8 @@ static void save_eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
 
     IO(io, q->num);
     qhca_io_about(io, is_sq ? "Ethernet SQ" : "Ethernet RQ", q->num);
-    q->cq = qhca_io_ref(io, &e->q->cqs, true, q->cq ? q->cq->cqn : 0,
-                        "its CQ does not exist");
+    q->cq = qhca_io_must_ref(io, &e->q->cqs, q->cq ? q->cq->cqn : 0,
+                             "its CQ does not exist");
     IO(io, q->flags);
     IO(io, q->state);
     IO(io, q->syndrome);
@@ -26,7 +26,6 @@ static void save_eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
          "its state is unknown");
     NEED(io, q->state || !(q->ring.head | q->ring.tail | q->data.head |
                            q->data.tail), "it is not as after a reset");
-    NEED(io, q->cq, "it has no CQ");
     if (is_sq) {
         qhca_io_lso(io, q);
     }
@@ -110,7 +109,7 @@ void qhca_io_port(struct qhca_io *io)
     NEED(io, qhca_mtu_ok(e->mtu), "its MTU is out of range");
     NEED(io, qhca_port_rq_ok(e, e->eth->eth_rqn),
          "its receive queue does not exist");
-    qp = qhca_io_qp(io, qp, qp, "its RSS QP does not exist");
+    qp = qhca_io_qp(io, qp, "its RSS QP does not exist");
     if (!io->saving && qp &&
         NEED(io, qhca_port_qp_ok(qp), "its RSS QP does not use Ethernet RQs")) {
         qhca_port_set_qp(e, qp);

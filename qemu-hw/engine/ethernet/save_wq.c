@@ -60,9 +60,8 @@ static void io_wq(struct qhca_io *io, void *obj)
     IO(io, wq->syndrome);
     IO(io, wq->pd);
     IO(io, wq->uar);
-    wq->cq = qhca_io_ref(io, &io->e->q->cqs, true, wq->cq ? wq->cq->cqn : 0,
-                         "its CQ does not exist");
-    NEED(io, wq->cq, "it has no CQ");
+    wq->cq = qhca_io_must_ref(io, &io->e->q->cqs, wq->cq ? wq->cq->cqn : 0,
+                              "its CQ does not exist");
     IO(io, wq->cookie);
     IO(io, wq->rx_packets);
     qhca_io_ring(io, &wq->ring, true);

@@ -590,8 +590,11 @@ void qhca_io_recv(struct qhca_io *io, struct qhca_recv *r);
  * An optional reference to a QP: saves that there is one, and its number.
  * Returns the QP, or NULL if there is none or loading failed with @why.
  */
-struct qhca_qp *qhca_io_qp(struct qhca_io *io, bool is,
-                           const struct qhca_qp *qp, const char *why);
+struct qhca_qp *qhca_io_qp(struct qhca_io *io, const struct qhca_qp *qp,
+                           const char *why);
+/* The same if there always is one: see qhca_io_must_ref(). */
+struct qhca_qp *qhca_io_must_qp(struct qhca_io *io, const struct qhca_qp *qp,
+                                const char *why);
 void qhca_io_eqs(struct qhca_io *io);
 void qhca_io_cqs(struct qhca_io *io);
 void qhca_io_cq_resize(struct qhca_io *io, const struct qhca_cq *cq);

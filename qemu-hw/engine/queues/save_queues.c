@@ -6,16 +6,26 @@
 
 /* ---- parts common to several kinds of objects ---- */
 
-struct qhca_qp *qhca_io_qp(struct qhca_io *io, bool is,
-                           const struct qhca_qp *qp, const char *why)
+/* The QP at @o, which may be NULL. */
+static struct qhca_qp *save_owner(struct qhca_io *io, struct qhca_qpn_owner *o,
+                                  const char *why)
 {
-    struct qhca_qpn_owner *o = qhca_io_ref(io, &io->e->q->qps, is,
-                                           qp ? qp->qpn : 0, why);
+    return o && NEED(io, !o->is_wq, why) ?
+           qhca_container(o, struct qhca_qp, owner) : NULL;
+}
 
-    if (!o || !NEED(io, !o->is_wq, why)) {
-        return NULL;
-    }
-    return qhca_container(o, struct qhca_qp, owner);
+struct qhca_qp *qhca_io_qp(struct qhca_io *io, const struct qhca_qp *qp,
+                           const char *why)
+{
+    return save_owner(io, qhca_io_ref(io, &io->e->q->qps, qp,
+                                      qp ? qp->qpn : 0, why), why);
+}
+
+struct qhca_qp *qhca_io_must_qp(struct qhca_io *io, const struct qhca_qp *qp,
+                                const char *why)
+{
+    return save_owner(io, qhca_io_must_ref(io, &io->e->q->qps,
+                                           qp ? qp->qpn : 0, why), why);
 }
 
 void qhca_io_ring(struct qhca_io *io, struct qhca_wqe_ring *r, bool is)
@@ -114,8 +124,8 @@ static void save_cq(struct qhca_io *io, void *obj)
 
     IO(io, c->cqn);
     qhca_io_about(io, "CQ", c->cqn);
-    c->eq = qhca_io_ref(io, &e->q->eqs, true, c->eq ? c->eq->eqn : 0,
-                        "its EQ does not exist");
+    c->eq = qhca_io_must_ref(io, &e->q->eqs, c->eq ? c->eq->eqn : 0,
+                             "its EQ does not exist");
     IO(io, c->uar);
     IO(io, c->dbrec);
     IO(io, c->shift);
@@ -128,7 +138,6 @@ static void save_cq(struct qhca_io *io, void *obj)
     IO(io, c->last_solicited);
     IO(io, c->since_event);
     IO(io, c->unreported);
-    NEED(io, c->eq, "it has no EQ");
     NEED(io, qhca_cq_valid(e, c), "no command could have created it");
     qhca_io_buf(io, &c->buf, io->failed ? 0 :
                 sizeof(struct qhca_cqe) << c->shift, true);
@@ -285,7 +294,7 @@ static void save_mw(struct qhca_io *io, void *obj)
     b = qhca_io_ref(io, &io->e->mem->mrs, b,
                     b ? b->key >> QHCA_KEY_INDEX_SHIFT : 0,
                     "its region does not exist");
-    qp = qhca_io_qp(io, qp, qp, "its QP does not exist");
+    qp = qhca_io_qp(io, qp, "its QP does not exist");
     IO(io, w->off);
     NEED(io, w->mr.flags == QHCA_MR_F_MW1 || w->mr.flags == QHCA_MR_F_MW2,
          "it is no window");

@@ -291,8 +291,8 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
     NEED(io, io->saving || !e->xd->mcgs || !*mcg_find(e, gid),
          "a multicast group is duplicate");
     for (i = 0; i < n && !io->failed; i++) {
-        qp = qhca_io_qp(io, true, g ? g->qp[i] : NULL,
-                        "a multicast group member does not exist");
+        qp = qhca_io_must_qp(io, g ? g->qp[i] : NULL,
+                             "a multicast group member does not exist");
         if (io->saving || !qp) {
             continue;
         }
