@@ -127,6 +127,56 @@ static void impossible(void **state)
     assert_int_equal(bad, 0);
 }
 
+/*
+ * In turn: what is corrupted in an XRC target, which has a domain and borrows
+ * everything else, or in @qp, which has no domain.
+ */
+#define SPOILT_TARGETS(X)                                                    \
+    X(tgt->rcq = qp->rcq)                                                    \
+    X(tgt->scq = qp->rcq)                                                    \
+    X(tgt->rcq = qp->rcq; tgt->xp->recv.held = true; tgt->path_mtu = 1)      \
+    X(tgt->xp->recv.held = true; tgt->path_mtu = 1)                          \
+    X(tgt->xrcd = NULL)                                                      \
+    X(qp->rcq = NULL)                                                        \
+    X(qp->scq = NULL)                                                        \
+    X(qp->xrcd = tgt->xrcd)
+
+static void impossible_targets(void **state)
+{
+    struct peer *p = peer_new(UD, NULL);
+    uint32_t xrcd = guest_create(&p->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    struct gqp_init in = { .type = QHCA_QPT_XRC_TGT, .xrcd = xrcd };
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn), *tgt;
+    struct gqp made;
+    unsigned bad = 0;
+
+    (void)state;
+    gqp_create(&made, &p->g, &in);
+    gqp_to_init(&made, &p->a);
+    gqp_to_rtr(&made, &p->w.node[1], &p->a);
+    tgt = qhca_qp_get(p->e, made.qpn);
+    assert_true(loads(p));
+#define ONE_TARGET(...) do {                                                \
+        struct qhca_qp was[2] = { *tgt, *qp };                              \
+                                                                            \
+        __VA_ARGS__;                                                        \
+        if (loads(p)) {                                                     \
+            print_error("this loads: %s\n", #__VA_ARGS__);                  \
+            bad++;                                                          \
+        }                                                                   \
+        *tgt = was[0];                                                      \
+        *qp = was[1];                                                       \
+        tgt->xp->recv.held = false;                                         \
+    } while (0);
+    SPOILT_TARGETS(ONE_TARGET)
+    assert_int_equal(bad, 0);
+    assert_true(loads(p));
+    assert_int_equal(gqp_destroy(&made), QHCA_ST_OK);
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_FREE_XRCD, xrcd),
+                     QHCA_ST_OK);
+    peer_free(p);
+}
+
 enum { A_SEND, AN_INLINE, A_SWAP, A_FLUSH, A_LOCAL };
 
 /*
@@ -333,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(impossible),
+        cmocka_unit_test(impossible_targets),
         cmocka_unit_test(impossible_wqes),
         cmocka_unit_test(done_too_early),
         cmocka_unit_test(oldest_is_acknowledged),

@@ -349,10 +349,24 @@ static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
                            "its XRC domain does not exist");
 }
 
+/*
+ * Does the QP refer to what its type has?  RSS QPs and WQs of older states are
+ * checked elsewhere.
+ */
+static bool save_refs_ok(const struct qhca_qp *qp)
+{
+    bool tgt = qp->type == QHCA_QPT_XRC_TGT;
+
+    /* A target borrows the SRQ of the message it receives. */
+    return !qp->xrcd == !tgt && !qp->scq == tgt &&
+           !qp->rcq == (tgt || qp->type == QHCA_QPT_XRC_INI) &&
+           (tgt ? !qp->srq || qp->srq->xrcd == qp->xrcd :
+                  !qp->srq == !(qp->flags & QHCA_QP_F_SRQ));
+}
+
 /* Could CREATE_QP have made this QP? */
 static const char *saved_check_type(struct qhca *e, const struct qhca_qp *qp)
 {
-    bool tgt = qp->type == QHCA_QPT_XRC_TGT;
     struct qhca_cmd c = { 0 };
     struct qhca_qpc in;
 
@@ -366,10 +380,8 @@ static const char *saved_check_type(struct qhca *e, const struct qhca_qp *qp)
     if (qp->state > QHCA_QPS_ERR) {
         return "its state is unknown";
     }
-    /* A target borrows the SRQ of the message it receives. */
-    if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
-        !qp->srq != !(qp->flags & QHCA_QP_F_SRQ)) {
-        return "its SRQ does not match its type";
+    if (!save_refs_ok(qp)) {
+        return "its CQs, SRQ or XRC domain do not match its type";
     }
     qhca_qp_describe(qp, &in);
     in.state = QHCA_QPS_RESET;
