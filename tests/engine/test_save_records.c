@@ -226,12 +226,50 @@ static void references(void **state)
     unmake(&t);
 }
 
+/* Numbers that mean "none" are given to no object. */
+static void low_numbers(void **state)
+{
+    static const char *const sections[] = {
+        "pd", "xrcd", "cq", "srq", "mr", "qp", "wq", "shaper", "rss", "flow",
+    };
+    struct saved_rec *r;
+    struct things t;
+    struct saved s;
+    unsigned i, n;
+
+    make(&t, *state);
+    for (i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        saved_open(&s, t.u->e);
+        for (n = 0; strcmp(s.rec[n].section, sections[i]); n++) {
+        }
+        saved_copy(&s, &s.rec[n], &s.rec[n], 0);
+        if (!*loads(&t, &s)) {
+            fail_msg("section %s: number 0 is loaded", sections[i]);
+        }
+    }
+    /* for references to nothing that look as if they were to these */
+    saved_open(&s, t.u->e);
+    r = saved_rec(&s, "cq", t.cq.cqn);
+    saved_copy(&s, r, r, 0);
+    r = saved_rec(&s, "qp", t.rc.qpn);
+    saved_unref(&s, saved_skip(&s, r->at, 6));
+    REFUSED(&t, &s, "CQ: an object's number is reserved");
+    saved_open(&s, t.u->e);
+    r = saved_rec(&s, "xrcd", t.xrcd);
+    saved_copy(&s, r, r, 0);
+    r = saved_rec(&s, "qp", t.target.qpn);
+    saved_unref(&s, saved_skip(&s, r->at, 9));
+    REFUSED(&t, &s, "xrcd: an object's number is reserved");
+    unmake(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(loaded),
         UNIT_HOSTILE(sections),     /* so that a failure is reported */
         UNIT_HOSTILE(references),
+        UNIT_HOSTILE(low_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,10 @@ static void save_registers(struct qhca_io *io)
 
 /* ---- numbers without objects, GIDs ---- */
 
-static void save_number(struct qhca_io *io, struct qhca_idr *t, uint32_t *refs)
+/* @place: qhca_io_place() or qhca_io_place_low() */
+static void save_number(struct qhca_io *io, struct qhca_idr *t, uint32_t *refs,
+                        bool (*place)(struct qhca_io *io, struct qhca_idr *t,
+                                      void *obj, uint32_t num))
 {
     uint32_t i, n = 0, num;
 
@@ -127,8 +130,7 @@ static void save_number(struct qhca_io *io, struct qhca_idr *t, uint32_t *refs)
             num++;
         }
         IO(io, num);
-        if (!io->saving && num < t->size &&
-            qhca_io_place(io, t, &refs[num], num)) {
+        if (!io->saving && num < t->size && place(io, t, &refs[num], num)) {
             refs[num] = 0;
         }
     }
@@ -141,10 +143,10 @@ static void save_numbers(struct qhca_io *io)
     qhca_io_numbers(io, &e->mem->uars);
     NEED(io, !e->ready_flag || e->mem->uars.max == qhca_db_pages(e),
          "there are not as many UARs as the doorbell pages allow");
-    save_number(io, &e->mem->uars, e->mem->uar_refs);
+    save_number(io, &e->mem->uars, e->mem->uar_refs, qhca_io_place_low);
     qhca_io_numbers_end(io, &e->mem->uars);
     qhca_io_numbers(io, &e->mem->pds);
-    save_number(io, &e->mem->pds, e->mem->pd_refs);
+    save_number(io, &e->mem->pds, e->mem->pd_refs, qhca_io_place);
     qhca_io_numbers_end(io, &e->mem->pds);
 }
 

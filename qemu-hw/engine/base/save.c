@@ -354,8 +354,8 @@ void qhca_io_numbers(struct qhca_io *io, struct qhca_idr *t)
     }
 }
 
-bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
-                   uint32_t num)
+bool qhca_io_place_low(struct qhca_io *io, struct qhca_idr *t, void *obj,
+                       uint32_t num)
 {
     if (!NEED(io, num < t->max && (num < t->first || num < t->fresh) &&
               !t->slot[num], "an object's number is taken or out of range")) {
@@ -364,6 +364,13 @@ bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
     t->slot[num] = obj;
     t->used++;
     return true;
+}
+
+bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
+                   uint32_t num)
+{
+    return NEED(io, num >= t->first, "an object's number is reserved") &&
+           qhca_io_place_low(io, t, obj, num);
 }
 
 void qhca_io_numbers_end(struct qhca_io *io, const struct qhca_idr *t)

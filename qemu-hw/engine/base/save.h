@@ -108,6 +108,13 @@ void qhca_io_numbers(struct qhca_io *io, struct qhca_idr *t);
 /* Loading: assign number @num to @obj; false: failed. */
 bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
                    uint32_t num);
+/*
+ * The same, but @num may also be below the first that is handed out: UAR 0, EQ
+ * 0, and the GSI QP, which the caller has checked.  In other tables such a
+ * number means that there is no object.
+ */
+bool qhca_io_place_low(struct qhca_io *io, struct qhca_idr *t, void *obj,
+                       uint32_t num);
 /* Loading: check that each number handed out is either in use or free. */
 void qhca_io_numbers_end(struct qhca_io *io, const struct qhca_idr *t);
 /*

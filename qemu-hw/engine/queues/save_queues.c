@@ -103,7 +103,7 @@ static void save_eq(struct qhca_io *io, void *obj)
     *q = tmp;
     qhca_list_init(&q->pending);
     qhca_list_init(&q->work);
-    if (!qhca_io_place(io, &io->e->q->eqs, q, q->eqn)) {
+    if (!qhca_io_place_low(io, &io->e->q->eqs, q, q->eqn)) {
         free(q);
     }
 }

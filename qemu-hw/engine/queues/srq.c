@@ -306,7 +306,9 @@ bool qhca_srq_valid(struct qhca *e, const struct qhca_srq *srq)
     struct qhca_srqc in;
 
     srq_describe(srq, &in);
-    return srq_check_create(e, &c, &in) == QHCA_ST_OK;
+    return !srq->cq == !srq_has_cq(srq->flags) &&
+           !srq->xrcd == !(srq->flags & QHCA_SRQ_F_XRC) &&
+           srq_check_create(e, &c, &in) == QHCA_ST_OK;
 }
 
 uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)

@@ -406,7 +406,7 @@ static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca *e = io->e;
 
-    if (!qhca_io_place(io, &e->q->qps, &qp->owner, qp->qpn)) {
+    if (!qhca_io_place_low(io, &e->q->qps, &qp->owner, qp->qpn)) {
         return false;
     }
     e->mem->uar_refs[qp->uar]++;
