@@ -3,6 +3,7 @@
 #include "peer.h"
 #include "steps.h"
 #include "godp.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
@@ -353,6 +354,32 @@ static void srq_vanishes(void **state)
             .data = data, .len = 9, .ackreq = true);
     answers(&t, 0x1f, t.s);
     srq_cqe(&t, 1, 2, wqe, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    target_free(&t);
+}
+
+/* The same when the domain's counter of sweeps wraps. */
+static void srq_vanishes_at_wrap(void **state)
+{
+    struct qhca_xrcd *x;
+    struct qhca_qp *qp;
+    struct target t;
+    struct peer *p;
+
+    (void)state;
+    target_new(&t);
+    p = t.p;
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    x = qhca_idr_get(&p->e->q->xrcds, t.xrcd);
+    x->sweep = UINT32_MAX;
+    target_qp(&t);
+    qp = qhca_qp_get(p->e, p->qp.qpn);
+    post(&t, 0, 1, 1000);
+    peer_tx(p, .op = X(SEND_FIRST), .psn = t.s, .srqn = t.srq[0].srqn,
+            .data = data, .len = MTU);
+    assert_non_null(qp->srq);
+    srq_free(&t, 0);
+    assert_int_equal(x->sweep, 0);
+    assert_null(qp->srq);
     target_free(&t);
 }
 
@@ -827,6 +854,7 @@ int main(void)
         cmocka_unit_test(remote_memory),
         cmocka_unit_test(wrong_srqs),
         cmocka_unit_test(srq_vanishes),
+        cmocka_unit_test(srq_vanishes_at_wrap),
         cmocka_unit_test(srq_vanishes_in_read),
         cmocka_unit_test(read_again),
         cmocka_unit_test(held_receive),

@@ -251,8 +251,7 @@ static bool qp_attach(struct qhca *e, struct qhca_qp *qp,
     e->mem->uar_refs[qp->uar]++;
     if (qp->type == QHCA_QPT_XRC_TGT) {
         qp->xrcd = qhca_idr_get(&e->q->xrcds, qhca_le32(in->xrcd));
-        qp->xrcd->refs++;
-        qhca_list_add_tail(&qp->xrcd->targets, &qp->xrc_link);
+        qhca_xrc_join(qp);
         return true;
     }
     qp->pd = qhca_le32(in->pd);

@@ -334,6 +334,8 @@ uint8_t qhca_srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
                       uint32_t *len, uint32_t *index);
 
 /* ---- xrc.c ---- */
+/* Target @qp is in the domain qp->xrcd from now on. */
+void qhca_xrc_join(struct qhca_qp *qp);
 /* SRQ @srqn if XRC target @qp may receive from it, else NULL. */
 struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
                               uint32_t srqn);

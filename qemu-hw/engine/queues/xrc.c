@@ -57,6 +57,16 @@ bool qhca_xrcd_discard(struct qhca *e, uint32_t num)
     return x;
 }
 
+void qhca_xrc_join(struct qhca_qp *qp)
+{
+    struct qhca_xrcd *x = qp->xrcd;
+
+    x->refs++;
+    /* It has no SRQ that an earlier sweep would have to detach. */
+    qp->xrc_sweep = x->sweep;
+    qhca_list_add_tail(&x->targets, &qp->xrc_link);
+}
+
 struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
                               uint32_t srqn)
 {

@@ -411,8 +411,7 @@ static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
     }
     e->mem->uar_refs[qp->uar]++;
     if (qp->xrcd) {
-        qp->xrcd->refs++;
-        qhca_list_add_tail(&qp->xrcd->targets, &qp->xrc_link);
+        qhca_xrc_join(qp);
         qp->pd = qp->srq ? qp->srq->pd : 0;
         return true;
     }
