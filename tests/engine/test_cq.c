@@ -348,6 +348,18 @@ static void moderation(void **state)
     assert_int_equal(u->g.eq[1].events, 1);
     world_run(&u->w, 2000);
     assert_int_equal(u->g.eq[1].events, 2);
+    /* an arm for solicited ones cancels none of a CQ that is armed for any */
+    take_all(&cq);
+    gcq_arm(&cq, false);
+    push(u, &cq, 7, 0, false);
+    qhca_finish(u->e);
+    assert_int_equal(u->g.eq[1].events, 2);
+    gcq_arm(&cq, true);
+    assert_int_equal(events(u), 3);
+    take_all(&cq);
+    gcq_arm(&cq, true);
+    push(u, &cq, 8, 0, false);
+    assert_int_equal(events(u), 3);
     /* off again: each */
     c.mod_count = 0;
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
@@ -356,7 +368,7 @@ static void moderation(void **state)
     take_all(&cq);
     gcq_arm(&cq, false);
     push(u, &cq, 6, 0, false);
-    assert_int_equal(events(u), 3);
+    assert_int_equal(events(u), 4);
     /* what does not exist */
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn, 1 << 2, &c,
                               sizeof(c), NULL), QHCA_ST_BAD_PARAM);

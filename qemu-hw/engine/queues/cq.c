@@ -151,7 +151,8 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
     if (waiting > cq->since_event) {
         waiting = cq->since_event;
     }
-    if (waiting && (!solicited || cq->prod - cq->last_solicited < waiting)) {
+    if (waiting && (cq->arm == QHCA_ARM_ANY ||
+                    cq->prod - cq->last_solicited < waiting)) {
         cq_fire(e, cq);
     }
 }
