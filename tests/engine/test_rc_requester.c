@@ -695,7 +695,70 @@ static void timeout_set_in_flight(void **state)
     peer_free(p);
 }
 
-/* So do retries. */
+/* So does one that is changed: to none, to a shorter and to a longer one. */
+static void timeout_changed_in_flight(void **state)
+{
+    static const struct {
+        uint8_t from, to;
+        unsigned fails;         /* after so many RTO; 0: never */
+    } each[] = { { 10, 0, 0 }, { 31, 10, 1 }, { 10, 12, 4 } };
+    struct gqp_attr a;
+    struct qhca_qpc c;
+    struct peer *p;
+    unsigned i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.retry_cnt = 0;
+    memset(&c, 0, sizeof(c));
+    for (i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        a.timeout = each[i].from;
+        c.timeout = each[i].to;
+        p = peer_new(QHCA_QPT_RC, &a);
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                                   .flags = SIG }, 0, 4);
+        peer_expect(p, SEND_ONLY, psn0(p));
+        assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+        assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_TIMEOUT),
+                         QHCA_ST_OK);
+        world_run(&p->w, (each[i].fails ? each[i].fails : 10) * RTO - 10000);
+        peer_expect_nothing(p);
+        peer_no_cqe(p, scq);
+        if (each[i].fails) {
+            world_run(&p->w, 20000);
+            peer_cqe(p, scq, 1, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
+        } else {
+            peer_ack(p, psn0(p), 0x1f);
+            peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+        }
+        peer_free(p);
+    }
+}
+
+/* While the QP waits for receives of its peer, that wait is not affected. */
+static void timeout_changed_in_rnr(void **state)
+{
+    struct qhca_qpc c = { .timeout = 0 };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p);
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    peer_ack(p, s, 0x20 | 1);           /* RNR NAK, 10 us */
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_TIMEOUT), QHCA_ST_OK);
+    world_run(&p->w, 20000);
+    peer_expect(p, SEND_ONLY, s);
+    world_run(&p->w, 1000000000);
+    peer_expect_nothing(p);             /* it has no timer now */
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* So do retries that are set while packets are in flight. */
 static void retries_set_in_flight(void **state)
 {
     struct qhca_qpc c = { .retry_cnt = 1, .rnr_retry = 7 };
@@ -1393,6 +1456,8 @@ int main(void)
         cmocka_unit_test(read_limit_changes),
         cmocka_unit_test(read_limit_0_in_flight),
         cmocka_unit_test(timeout_set_in_flight),
+        cmocka_unit_test(timeout_changed_in_flight),
+        cmocka_unit_test(timeout_changed_in_rnr),
         cmocka_unit_test(retries_set_in_flight),
         cmocka_unit_test(window),
         cmocka_unit_test(window_moves),

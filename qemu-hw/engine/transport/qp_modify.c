@@ -407,7 +407,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     if (c->mask & M(MAX_RD_ATOMIC)) {
         qhca_qp_schedule(e, qp);        /* a READ may be waiting for this */
     }
-    /* Messages in flight may be retried as often as software says now. */
+    /* Of messages in flight, too: how often, and after which time to retry. */
     if (c->mask & M(RETRY_CNT)) {
         qp->xp->retry_left = qp->retry_cnt;
     }
@@ -415,7 +415,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
         qp->xp->rnr_left = qp->rnr_retry;
     }
     if (c->mask & M(TIMEOUT)) {
-        qhca_ack_resume(e, qp, false);  /* packets in flight had no timer */
+        qhca_ack_new_timeout(e, qp);
     }
     if (!(c->mask & M(STATE))) {
         return QHCA_ST_OK;

@@ -172,10 +172,11 @@ void qhca_ack_timeout(struct qhca *e, struct qhca_qp *qp);
 void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
 /* The QP's RNR timer expired. */
 void qhca_ack_rnr_over(struct qhca *e, struct qhca_qp *qp);
+/* qp->timeout has changed: it applies to the packets in flight, too. */
+void qhca_ack_new_timeout(struct qhca *e, struct qhca_qp *qp);
 /*
- * The requester no longer waits for a page, or has a timeout now: start its
- * timer.  @again: request responses that were dropped deliberately; does not
- * count as a retry.
+ * The requester no longer waits for a page: start its timer.  @again: request
+ * responses that were dropped deliberately; does not count as a retry.
  */
 void qhca_ack_resume(struct qhca *e, struct qhca_qp *qp, bool again);
 

@@ -256,6 +256,20 @@ void qhca_ack_resume(struct qhca *e, struct qhca_qp *qp, bool again)
     }
 }
 
+void qhca_ack_new_timeout(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    xp->rtt_start = 0;          /* a quarter of the old one is the limit */
+    if (xp->req_state == QHCA_REQ_WAIT_RNR) {
+        return;                 /* the next packet sent starts it */
+    }
+    qhca_timer_stop(e, qp);
+    if (qp->timeout && ack_alive(qp) && xp->una_psn != xp->max_psn) {
+        qhca_timer_start_ack(e, qp);
+    }
+}
+
 /* ACK or NAK with AETH @syn; @psn is within the outstanding range. */
 static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                    uint8_t syn)
