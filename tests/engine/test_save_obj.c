@@ -425,6 +425,21 @@ static void wq_as_qp(void **state)
     unmake(&o);
 }
 
+/* After each fatal error there is a state, which can be loaded. */
+static void fatal_errors(void **state)
+{
+    struct unit *u = *state;
+    const struct qhca_config cfg = u->e->cfg;
+    uint8_t reason;
+
+    for (reason = QHCA_FATAL_AQ_DMA; reason <= QHCA_FATAL_INTERNAL; reason++) {
+        u->e->fatal = QHCA_FATAL_NONE;
+        qhca_fatal(u->e, reason);
+        assert_int_equal(u->e->fatal, reason);
+        assert_string_equal(node_loads(u->n, &cfg), "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +447,7 @@ int main(void)
         UNIT(special_regions),
         UNIT(flushes_too_early),
         UNIT(wq_as_qp),
+        UNIT_HOSTILE(fatal_errors),
         UNIT_HOSTILE(spoilt),       /* so that a failure is reported */
     };
 

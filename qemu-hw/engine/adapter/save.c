@@ -98,7 +98,7 @@ static void save_registers(struct qhca_io *io)
     IO(io, e->mem->page_fault_token);
     NEED(io, !(e->ad->ctrl & ~QHCA_CTRL_ENABLE) &&
          !(e->ad->aq_ctrl & ~QHCA_AQ_CTRL_IRQ), "a register has unknown bits");
-    NEED(io, e->fatal <= QHCA_FATAL_EQ, "the fatal state is unknown");
+    NEED(io, e->fatal <= QHCA_FATAL_INTERNAL, "the fatal state is unknown");
     NEED(io, e->ready_flag ? e->ad->ctrl && qhca_enable_ok(e) :
          !e->ad->ctrl || e->fatal, "it cannot be enabled like this");
     NEED(io, io->failed || !e->ready_flag || e->fatal ||
