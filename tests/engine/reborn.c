@@ -48,6 +48,7 @@ static void wipe_eq(struct qhca_eq *q)
     wipe_map(&q->buf);
     WIPE(q->pending);
     q->stalled = 0;
+    q->failed = false;
     WIPE(q->work);
 }
 

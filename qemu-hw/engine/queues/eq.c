@@ -79,13 +79,20 @@ static bool eq_consumed(struct qhca *e, struct qhca_eq *eq, uint32_t cons)
     return true;
 }
 
+/* Its memory cannot be accessed. */
+static void eq_fail(struct qhca *e, struct qhca_eq *eq)
+{
+    eq->failed = true;
+    qhca_fatal(e, QHCA_FATAL_EQ);
+}
+
 /* False: the record cannot be read.  An impossible index is ignored. */
 static bool eq_read_record(struct qhca *e, struct qhca_eq *eq)
 {
     uint32_t cons;
 
     if (!qhca_dbrec_read(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec, &cons)) {
-        qhca_fatal(e, QHCA_FATAL_EQ);
+        eq_fail(e, eq);
         return false;
     }
     eq_consumed(e, eq, cons);
@@ -96,7 +103,7 @@ static bool eq_read_record(struct qhca *e, struct qhca_eq *eq)
 static bool eq_ask(struct qhca *e, struct qhca_eq *eq, bool notify)
 {
     if (!qhca_dbrec_notify(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec, notify)) {
-        qhca_fatal(e, QHCA_FATAL_EQ);
+        eq_fail(e, eq);
         return false;
     }
     eq->notify = notify;
@@ -159,7 +166,7 @@ static void eq_write(struct qhca *e, struct qhca_eq *eq,
         !qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, addr, &eqe, 8) ||
         !qhca_dma_store64(e, QHCA_DMA_EQE, eq->eqn, addr + 8,
                           qhca_get_le64((uint8_t *)&eqe + 8))) {
-        qhca_fatal(e, QHCA_FATAL_EQ);
+        eq_fail(e, eq);
         return;
     }
     eq->prod++;
@@ -217,8 +224,12 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
     if (qhca_faulty(e, QHCA_FLT_AT_EVENT)) {
         e->hooks->stall_event(e, eq, src->obj);
     }
-    /* Pending events go first, to keep the order. */
-    if (qhca_list_empty(&eq->pending) && eq_has_room(e, eq)) {
+    /*
+     * Pending events go first, to keep the order.  In the fatal state they are
+     * not written any more, so its report does not wait for them.
+     */
+    if ((qhca_list_empty(&eq->pending) || type == QHCA_EV_DEVICE_FATAL) &&
+        eq_has_room(e, eq)) {
         eq_write(e, eq, src, type);
         return;
     }
@@ -231,7 +242,7 @@ void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
     struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, QHCA_EQN_ASYNC);
 
     /* The asynchronous EQ itself may be missing or broken. */
-    if (eq && e->fatal != QHCA_FATAL_EQ) {
+    if (eq && !eq->failed) {
         qhca_event(e, eq, src, type, syndrome);
     }
 }

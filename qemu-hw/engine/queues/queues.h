@@ -32,6 +32,7 @@ struct qhca_eq {
     uint32_t prod, cons;
     bool armed;                 /* never with QHCA_EQ_F_RECORD */
     bool notify;                /* QHCA_DBREC_NOTIFY is set in the record */
+    bool failed;                /* its memory: the reason of the fatal state */
     uint32_t stalled;           /* by this fault: treat as full; 0: no */
     uint32_t refs;              /* number of CQs on it */
     struct qhca_list pending;   /* struct qhca_event_src waiting for room */
