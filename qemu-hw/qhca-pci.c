@@ -45,15 +45,17 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t val,
     });
 }
 
-/* Only accesses that the manual allows reach the engine; others read as 0. */
+/* Every access reaches the engine as it is: it counts the invalid ones. */
 static const MemoryRegionOps qhca_regs_ops = {
     .read = qhca_regs_read,
     .write = qhca_regs_write,
     .endianness = DEVICE_LITTLE_ENDIAN,
-    .valid.min_access_size = 4,
+    .valid.min_access_size = 1,
     .valid.max_access_size = 8,
-    .impl.min_access_size = 4,
+    .valid.unaligned = true,
+    .impl.min_access_size = 1,
     .impl.max_access_size = 8,
+    .impl.unaligned = true,
 };
 
 static uint64_t qhca_doorbell_read(void *opaque, hwaddr addr, unsigned size)
@@ -70,7 +72,7 @@ static void qhca_doorbell_write(void *opaque, hwaddr addr, uint64_t val,
     });
 }
 
-/* Every store reaches the engine, since it counts the invalid ones. */
+/* The same with stores; there is nothing to read. */
 static const MemoryRegionOps qhca_doorbell_ops = {
     .read = qhca_doorbell_read,
     .write = qhca_doorbell_write,

@@ -98,6 +98,19 @@ def test_unaligned_access(bare, offset, size):
     assert bare.reg(C.QHCA_REG_DB_SHIFT) == 12
 
 
+@pytest.mark.parametrize("offset, size", [
+    (C.QHCA_REG_ID, 1), (C.QHCA_REG_ID, 2), (C.QHCA_REG_ID, 8), (C.QHCA_REG_ID + 1, 1),
+    (C.QHCA_REG_ID + 2, 4), (C.QHCA_REG_FEATURES, 2), (C.QHCA_REG_FEATURES - 4, 8),
+    (C.QHCA_REG_FEATURES + 4, 8), (0x50, 4), (0x50, 8),
+])
+def test_invalid_access_is_counted(adapter, offset, size):
+    before = adapter.stat("DB_BAD_ACCESS")
+    assert adapter.reg(offset, size) == 0
+    assert adapter.stat("DB_BAD_ACCESS") == before + 1
+    adapter.reg_write(offset, 0, size)
+    assert adapter.stat("DB_BAD_ACCESS") == before + 2
+
+
 @pytest.mark.parametrize("offset", [0x50, 0x54, 0x100, 0x1000, C.QHCA_MSIX_PBA - 8])
 def test_unknown_offset(bare, offset):
     for size in (4, 8):
