@@ -439,6 +439,12 @@ static void stats_cut_short(void **state)
 
 static void gids(void **state)
 {
+    /* zero and multicast */
+    static const uint8_t none[][16] = {
+        { 0 }, { 0xff, 0x0e, [15] = 1 }, { [10] = 0xff, 0xff },
+        { [10] = 0xff, 0xff, 239, 255, 255, 255 },
+        { [10] = 0xff, 0xff, 224, 0, 0, 1 },
+    };
     struct unit *u = *state;
     struct qhca_gid g = {
         .gid = { 0xfe, 0x80, 1 }, .mac = { 2, 1 }, .type = QHCA_GID_ROCE_V2,
@@ -497,6 +503,15 @@ static void gids(void **state)
                               &at), QHCA_ST_BAD_PARAM);
     assert_int_equal(at, offsetof(struct qhca_gid, vlan));
     g.vlan = 5;
+    for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        memcpy(g.gid, none[i], sizeof(g.gid));
+        assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
+                                  &at), QHCA_ST_BAD_PARAM);
+        assert_int_equal(at, offsetof(struct qhca_gid, gid));
+    }
+    g.gid[12] = 223;            /* the last that is not multicast */
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
+                              &at), QHCA_ST_OK);
     g.mac[0] = 1;
     assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
                               &at), QHCA_ST_BAD_PARAM);

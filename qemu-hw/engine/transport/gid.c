@@ -66,6 +66,18 @@ static bool gid_all_zero(const uint8_t *p, size_t len)
     return true;
 }
 
+bool qhca_gid_is_multicast(const uint8_t gid[16])
+{
+    return qhca_ip6_is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
+
+/* The unspecified address, of IPv6 or IPv4. */
+static bool gid_is_none(const uint8_t gid[16])
+{
+    return qhca_ip6_is_ip4(gid) ? gid_all_zero(gid + 12, 4) :
+                                  gid_all_zero(gid, 16);
+}
+
 size_t qhca_gid_bad(const struct qhca_gid *in)
 {
     uint16_t vlan = qhca_le16(in->vlan);
@@ -73,7 +85,7 @@ size_t qhca_gid_bad(const struct qhca_gid *in)
     if (in->type != QHCA_GID_ROCE_V2) {
         return offsetof(struct qhca_gid, type) + 1;
     }
-    if (gid_all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
+    if (gid_is_none(in->gid) || qhca_gid_is_multicast(in->gid)) {
         return offsetof(struct qhca_gid, gid) + 1;
     }
     if (gid_all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {

@@ -27,11 +27,6 @@ unsigned qhca_mcg_slot(const uint8_t gid[16])
     return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (QHCA_MCG_SLOTS - 1);
 }
 
-static bool gid_is_multicast(const uint8_t gid[16])
-{
-    return qhca_ip6_is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
-}
-
 /* MAC address of a group: RFC 1112 6.4, RFC 2464 7. */
 static void group_mac(const uint8_t gid[16], uint8_t mac[6])
 {
@@ -198,7 +193,7 @@ static uint8_t mcg_join(struct qhca *e, const uint8_t gid[16],
     if (qp->type != QHCA_QPT_UD) {
         return QHCA_ST_BAD_STATE;
     }
-    if (!gid_is_multicast(gid)) {
+    if (!qhca_gid_is_multicast(gid)) {
         return QHCA_ST_BAD_PARAM;
     }
     p = mcg_get_group(e, gid);

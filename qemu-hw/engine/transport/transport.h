@@ -377,6 +377,8 @@ unsigned qhca_mcg_slot(const uint8_t gid[16]);
 bool qhca_mcg_discard(struct qhca *e, uint32_t slot);
 
 /* ---- gid.c ---- */
+/* Of IPv6, or of IPv4. */
+bool qhca_gid_is_multicast(const uint8_t gid[16]);
 /* Validate a used entry: 1 + offset of the field that is wrong, or 0. */
 size_t qhca_gid_bad(const struct qhca_gid *in);
 /* Rebuild the hash after a change of the table. */
