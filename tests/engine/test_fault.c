@@ -708,6 +708,42 @@ static void table(void **state)
     peer_free(p);
 }
 
+/* A rule sees each walk, also within a page, with or without a recording. */
+static void table_page(void **state)
+{
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .flags = SIG, .num_sge = 1 };
+    int traced;
+
+    (void)state;
+    for (traced = 0; traced < 2; traced++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        uint32_t psn = p->a.sq_psn;
+        struct gmr mr;
+
+        qhca_set_tracing(p->e, traced);
+        gmr_create(&mr, &p->g, 65536, 0x10000, QHCA_ACCESS_MASK,
+                   &gbuf_flat4k);
+        gbuf_allow(&mr.buf, 0, 65536, GMEM_RW);
+        rule_add(p->e, RULE(TABLE_ERROR, .fields = QHCA_FLT_NUMBER,
+                 .number = mr.key, .nth = 3));
+        for (wr.wr_id = 1; wr.wr_id <= 3; wr.wr_id++) {
+            wr.sge[0] = (struct qhca_sge){ .addr = 0x12000 + 8 * wr.wr_id,
+                                           .len = 8, .lkey = mr.key };
+            peer_post(p, wr, 0, 0);
+        }
+        peer_expect(p, SEND_ONLY, psn);
+        peer_expect(p, SEND_ONLY, psn + 1);
+        peer_ack(p, psn + 1, 0x1f);
+        peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, 0);
+        peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, 0);
+        peer_cqe(p, scq, 3, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_TABLE_INVALID);
+        assert_int_equal(hits(p->e, 1), 1);
+        assert_int_equal(qhca_fault_next(p->e, 0)->matches, 3);
+        assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+        peer_free(p);
+    }
+}
+
 static void overflow(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -1289,6 +1325,7 @@ int main(void)
         cmocka_unit_test(dma_fatal),
         cmocka_unit_test(garbage),
         cmocka_unit_test(table),
+        cmocka_unit_test(table_page),
         cmocka_unit_test(overflow),
         cmocka_unit_test(interrupts),
         cmocka_unit_test(stall),

@@ -400,8 +400,9 @@ uint8_t qhca_buf_table_walk(struct qhca *e, struct qhca_buf_table *m,
     uint64_t pos = off + m->first, size = 1ULL << m->page_shift;
     uint64_t left = m->len - off, in = pos & (size - 1);
 
-    /* Fast path: same page, no tracing. */
+    /* Fast path: same page; neither tracing nor faults want to see the walk. */
     if (m->leaf_valid && m->form >= QHCA_BUF_FLAT && !qhca_tracing(e) &&
+        !qhca_faulty(e, QHCA_FLT_AT_TABLE) &&
         m->leaf_page == pos >> m->page_shift) {
         *addr = m->leaf + in;
         *run = size - in < left ? size - in : left;
