@@ -411,6 +411,58 @@ static void drops(void **state)
     del_flow(b, num);
 }
 
+/* WQEs of an SRQ have keys of its PD, which need not be that of the QP. */
+static void srq_pd(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0], *b = &f->s[1];
+    struct gqp_init in = {
+        .type = QHCA_QPT_RAW, .sq_shift = 4, .sq_stride = 8,
+        .scq = &b->cq, .rcq = &b->cq,
+    };
+    uint32_t pd = b->g.pd, num, wqe;
+    struct qhca_sge sge = { .addr = IOVA, .len = SLOT };
+    uint8_t frame[FRAME], got[FRAME];
+    struct qhca_flow r;
+    struct qhca_cqe c;
+    struct gsrq srq;
+    struct gmr mr;
+    struct gqp qp;
+
+    b->g.pd = guest_create(&b->g, QHCA_CMD_ALLOC_PD, NULL, 0);
+    gsrq_create(&srq, &b->g, 4, 6, NULL, NULL);
+    gmr_create(&mr, &b->g, SLOT, IOVA, QHCA_ACCESS_MASK, NULL);
+    gbuf_allow(&mr.buf, 0, SLOT, GMEM_RW);
+    b->g.pd = pd;
+    in.srq = &srq;
+    gqp_create(&qp, &b->g, &in);
+    raw_states(&qp, QHCA_QPS_RTS);
+    r = flow_dmac(&qp, group);
+    num = add_flow(b, &r);
+    make_frame(frame, group);
+    sge.lkey = mr.key;
+    assert_true(gsrq_post(&srq, 1, &sge, 1, &wqe));
+    send_raw(f, a, &a->qp[0], frame, FRAME, 0);
+    assert_true(gcq_poll(&b->cq, &c));
+    assert_int_equal(c.status, QHCA_WC_SUCCESS);
+    assert_int_equal(c.byte_len, FRAME);
+    assert_true(c.flags & QHCA_CQE_F_SRQ);
+    gbuf_read(&mr.buf, 0, got, FRAME);
+    assert_memory_equal(got, frame, FRAME);
+    /* a key of the QP's PD */
+    sge.lkey = b->mr.key;
+    assert_true(gsrq_post(&srq, 2, &sge, 1, &wqe));
+    send_raw(f, a, &a->qp[0], frame, FRAME, 0);
+    assert_true(gcq_poll(&b->cq, &c));
+    assert_int_equal(c.status, QHCA_WC_LOC_PROT_ERR);
+    assert_int_equal(c.syndrome, QHCA_SYN_KEY_PD);
+    del_flow(b, num);
+    assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_FREE_PD, mr.pd), QHCA_ST_OK);
+}
+
 /* A sender whose own receive fails while it sends. */
 static void own_receive_fails(void **state)
 {
@@ -619,7 +671,8 @@ int main(void)
         FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
         FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
         FIX(unreadable),
-        FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp), FIX(mtu),
+        FIX(drops), FIX(srq_pd), FIX(own_receive_fails), FIX(not_a_roce_qp),
+        FIX(mtu),
         FIX(own_cut), FIX(loopback_is_not_blocked),
     };
 

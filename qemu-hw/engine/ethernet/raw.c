@@ -189,7 +189,7 @@ static void raw_receive(struct qhca *e, void *to,
 {
     struct qhca_qp *qp = to;
     struct qhca_raw_recv r = {
-        .f = f, .recv = &qp->xp->recv, .user = qhca_sgl_qp(qp, qp->pd),
+        .f = f, .recv = &qp->xp->recv, .user = qhca_sgl_recv(qp),
         .strip = qp->flags & QHCA_QP_F_STRIP_VLAN,
     };
     struct qhca_cqe cqe = { 0 };

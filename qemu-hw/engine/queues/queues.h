@@ -457,6 +457,11 @@ static inline struct qhca_sgl_user qhca_sgl_qp(const struct qhca_qp *qp,
         .privileged = qp->flags & QHCA_QP_F_PRIVILEGED,
     };
 }
+/* @qp, by the keys in its receive WQEs: an SRQ has a PD of its own. */
+static inline struct qhca_sgl_user qhca_sgl_recv(const struct qhca_qp *qp)
+{
+    return qhca_sgl_qp(qp, qp->srq ? qp->srq->pd : qp->pd);
+}
 /* Sum of the lengths of @num SGEs at @sges. */
 uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num);
 /*

@@ -27,9 +27,7 @@ uint8_t qhca_recv_take(struct qhca *e, struct qhca_qp *qp)
 uint8_t qhca_recv_data(struct qhca *e, struct qhca_qp *qp, const void *buf,
                        uint32_t len)
 {
-    return qhca_recv_store(e, &qp->xp->recv,
-                           qhca_sgl_qp(qp, qp->srq ? qp->srq->pd : qp->pd),
-                           buf, len);
+    return qhca_recv_store(e, &qp->xp->recv, qhca_sgl_recv(qp), buf, len);
 }
 
 bool qhca_recv_complete(struct qhca *e, struct qhca_qp *qp,
