@@ -101,12 +101,14 @@ static void gro_key(const struct qhca_eth_q *q, const struct qhca_headers *h,
 }
 
 /*
- * Could a packet whose ports were not found be TCP all the same?  @inner: it is
- * in a tunnel; packets of a tunnel in a tunnel are never held.
+ * Could a packet whose ports were not found be TCP all the same?  If so, what
+ * follows its headers says it, or else, where their end was not found, the
+ * first of them.  @inner: it is in a tunnel; packets of a tunnel in a tunnel
+ * are never held.
  */
 static bool perhaps_tcp(const struct qhca_headers *h, bool inner)
 {
-    switch (h->proto) {
+    switch (h->upper_at ? h->upper : h->proto) {
     case QHCA_PROTO_TCP:
         return true;
     case QHCA_PROTO_IP4:
@@ -115,7 +117,8 @@ static bool perhaps_tcp(const struct qhca_headers *h, bool inner)
     case QHCA_PROTO_UDP:
         return false;
     default:
-        return h->version == 6 && qhca_headers_is_ext(h->proto);
+        return !h->upper_at && h->version == 6 &&
+               qhca_headers_is_ext(h->proto);
     }
 }
 
