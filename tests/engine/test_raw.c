@@ -268,6 +268,47 @@ static void checksums(void **state)
     del_flow(b, num);
 }
 
+/* A UDP checksum covers what the UDP header counts, if that is possible. */
+static void udp_lengths(void **state)
+{
+    static const struct {
+        uint16_t len;           /* in the UDP header */
+        uint16_t covers;        /* 0: the checksum stays */
+    } t[] = {
+        { FRAME - 34, FRAME - 34 }, { FRAME - 35, FRAME - 35 },
+        { FRAME - 40, FRAME - 40 }, { 8, 8 }, { 7, 0 }, { 0, 0 },
+        { FRAME - 33, 0 }, { 0xffff, 0 },
+    };
+    struct fix *f = *state;
+    struct side *a = &f->s[0], *b = &f->s[1];
+    struct qhca_flow r = flow_dmac(&b->qp[0], group);
+    uint32_t num = add_flow(b, &r);
+    uint8_t frame[FRAME], got[FRAME], pseudo[12];
+    struct qhca_cqe c;
+    unsigned i;
+
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        make_frame(frame, group);
+        put16(frame + 38, t[i].len);
+        put16(frame + 40, 0xbeef);
+        post_recv(b, &b->qp[0]);
+        send_raw(f, a, &a->qp[0], frame, FRAME, QHCA_WQE_F_ETH_CSUM);
+        assert_true(gcq_poll(&b->cq, &c));
+        assert_true(c.flags & QHCA_CQE_F_L3_OK);
+        gbuf_read(&b->mr.buf, c.wr_id * SLOT, got, FRAME);
+        if (!t[i].covers) {
+            assert_memory_equal(got + 40, "\xbe\xef", 2);
+            continue;
+        }
+        memcpy(pseudo, frame + 26, 8);
+        put16(pseudo + 8, 17);
+        put16(pseudo + 10, t[i].len);
+        assert_int_equal(qhca_csum(got + 34, t[i].covers,
+                                   qhca_csum(pseudo, 12, 0)), 0xffff);
+    }
+    del_flow(b, num);
+}
+
 static void inline_data(void **state)
 {
     struct fix *f = *state;
@@ -669,8 +710,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
-        FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
-        FIX(unreadable),
+        FIX(strip_vlan), FIX(checksums), FIX(udp_lengths), FIX(inline_data),
+        FIX(bad_sends), FIX(unreadable),
         FIX(drops), FIX(srq_pd), FIX(own_receive_fails), FIX(not_a_roce_qp),
         FIX(mtu),
         FIX(own_cut), FIX(loopback_is_not_blocked),

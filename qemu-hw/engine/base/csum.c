@@ -16,6 +16,9 @@
 #define IP4_ADDRS_LEN       8
 #define IP6_ADDRS           8
 #define IP6_ADDRS_LEN       32
+#define UDP_HLEN            8
+#define UDP_LEN             4
+#define UDP_SUM             6
 
 static uint16_t csum_fold(uint64_t sum)
 {
@@ -75,8 +78,8 @@ bool qhca_csum_l4_ok(const uint8_t *ip, uint8_t version, const uint8_t *l4,
         break;
     case QHCA_PROTO_UDP:
         /* A checksum of 0 means that there is none. */
-        if (len < 8 || qhca_get_be16(l4 + 4) != len ||
-            !qhca_get_be16(l4 + 6)) {
+        if (len < UDP_HLEN || qhca_get_be16(l4 + UDP_LEN) != len ||
+            !qhca_get_be16(l4 + UDP_SUM)) {
             return false;
         }
         break;
@@ -123,7 +126,7 @@ void qhca_csum_fill_ip(uint8_t *ip, uint8_t version, size_t len)
 void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
                        size_t len, uint8_t proto)
 {
-    size_t at = proto == QHCA_PROTO_TCP ? 16 : 6;
+    size_t at = proto == QHCA_PROTO_TCP ? 16 : UDP_SUM;
     uint16_t sum;
 
     if ((proto != QHCA_PROTO_TCP && proto != QHCA_PROTO_UDP) || len < at + 2) {
@@ -135,17 +138,37 @@ void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
     csum_put(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
 }
 
+/*
+ * Bytes that the checksum of @h covers; 0: none are known.  An IP packet may be
+ * longer than the UDP datagram in it (RFC 9868): the datagram's length counts.
+ */
+static size_t csum_covers(const struct qhca_headers *h)
+{
+    size_t len;
+
+    if (!csum_known(h)) {
+        return 0;
+    }
+    if (h->l4_proto != QHCA_PROTO_UDP) {
+        return h->l4_len;
+    }
+    len = h->l4_len < UDP_HLEN ? 0 : qhca_get_be16(h->l4 + UDP_LEN);
+    return len < UDP_HLEN || len > h->l4_len ? 0 : len;
+}
+
 void qhca_csum_fill(uint8_t *frame, size_t len)
 {
     struct qhca_headers h;
+    size_t covers;
 
     qhca_headers_parse(frame, len, &h);
     if (!h.version || !h.whole) {
         return;
     }
     qhca_csum_fill_ip(frame + (h.l3 - frame), h.version, h.ip_len);
-    if (csum_known(&h)) {
-        qhca_csum_fill_l4(h.l3, h.version, frame + (h.l4 - frame), h.l4_len,
+    covers = csum_covers(&h);
+    if (covers) {
+        qhca_csum_fill_l4(h.l3, h.version, frame + (h.l4 - frame), covers,
                           h.l4_proto);
     }
 }

@@ -33,7 +33,7 @@ void qhca_csum_verdict(const struct qhca_headers *h, size_t len,
 /**
  * Fill in the IPv4 header checksum and the TCP or UDP checksum of a frame of
  * @len >= 14 bytes, tagged or not.  Does not change a frame that is truncated
- * or not IP.
+ * or not IP, nor the checksum of a UDP datagram whose length is impossible.
  */
 void qhca_csum_fill(uint8_t *frame, size_t len);
 
