@@ -777,6 +777,58 @@ static void states(void **state)
     assert_int_equal(drop(&f, a), QHCA_ST_OK);
 }
 
+/* Whatever a state says, a shaper waits no longer than its debt lasts. */
+static void loaded_waits(void **state)
+{
+    struct unit *u = *state;
+    uint64_t debt, before;
+    struct qhca_shaper *s;
+    char why[160] = "";
+    struct fix f;
+    uint32_t num;
+    void *saved;
+    unsigned i;
+    size_t len;
+
+    make(&f, u, 1);
+    num = shaper(&f, 100000, 0, QHCA_SHAPER_NONE, 1);
+    assert_int_equal(attach(&f, 0, num), QHCA_ST_OK);
+    post_n(&f, 0, 50);
+    world_run(&u->w, MS);
+    debt = FRAME * 8 * SECOND / 100000;
+    for (i = 0; i < 4; i++) {
+        s = qhca_idr_get(&u->e->eth->shapers, num);
+        assert_int_not_equal(s->wait_pos, QHCA_SHAPER_AWAKE);
+        before = s->until;
+        switch (i) {
+        case 1:                 /* the time is far away */
+            s->until = UINT64_C(1) << 61;
+            break;
+        case 2:                 /* the clock is behind */
+            s->until = s->since = UINT64_C(1) << 61;
+            break;
+        case 3:                 /* there is no debt */
+            s->until = UINT64_C(1) << 61;
+            s->tokens = 0;
+            break;
+        }
+        assert_true(qhca_save(u->e, &saved, &len));
+        assert_true(qhca_load(u->e, saved, len, why, sizeof(why)));
+        free(saved);
+        s = qhca_idr_get(&u->e->eth->shapers, num);
+        assert_int_not_equal(s->wait_pos, QHCA_SHAPER_AWAKE);
+        if (i < 2) {
+            assert_int_equal(s->until, before);
+        }
+        assert_in_range(s->until, u->w.now, u->w.now + (i < 3 ? debt : 0));
+        forget();
+        world_run(&u->w, 3 * debt);
+        assert_in_range(frames[0], 2, 4);
+    }
+    unmake(&f);
+    assert_int_equal(drop(&f, num), QHCA_ST_OK);
+}
+
 static void reset(void **state)
 {
     struct unit *u = *state;
@@ -935,6 +987,7 @@ int main(void)
         UNIT(looks),
         UNIT(reborn),
         UNIT(states),
+        UNIT(loaded_waits),
         UNIT_HOSTILE(reset),
         UNIT_HOSTILE(refused),
         UNIT(receive),

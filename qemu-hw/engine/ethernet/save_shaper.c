@@ -146,7 +146,7 @@ static void io_ready(struct qhca_io *io, void *obj)
     struct qhca_shaper *s = obj;
     bool waits = s && s->wait_pos != QHCA_SHAPER_AWAKE;
     uint32_t num = s ? s->num : 0, n = 0, i;
-    uint64_t until = waits ? s->until : 0;
+    uint64_t until = waits ? s->until : 0, opens;
     struct qhca_list *l;
     struct qhca_turn *t;
 
@@ -162,7 +162,9 @@ static void io_ready(struct qhca_io *io, void *obj)
     IO(io, until);
     if (!io->saving && waits && NEED(io, until < TIME_MAX,
                                      "it waits for too long")) {
-        s->until = until;
+        /* nothing waits for longer than its debt lasts */
+        opens = qhca_shaper_opens(s, qhca_now(io->e));
+        s->until = until < opens ? until : opens;
         qhca_shaper_sleep(io->e, s);
     }
     for (l = s->ready.next; io->saving && l != &s->ready; l = l->next) {

@@ -80,6 +80,8 @@ const struct qhca_shaper *qhca_turn_waits(const struct qhca_turn *t);
 
 /* Bring the bucket of @s up to date. */
 void qhca_shaper_fill(struct qhca_shaper *s, uint64_t now);
+/** When a frame of @s may leave, in ns; not before @now. */
+uint64_t qhca_shaper_opens(const struct qhca_shaper *s, uint64_t now);
 /* Make @s wait until s->until, which is set. */
 void qhca_shaper_sleep(struct qhca *e, struct qhca_shaper *s);
 /** @s neither waits nor is ready any more. */

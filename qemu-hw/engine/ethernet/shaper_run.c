@@ -175,6 +175,20 @@ void qhca_shaper_fill(struct qhca_shaper *s, uint64_t now)
     s->since = now;
 }
 
+/* When the debt that the bucket of @s had at s->since is paid off. */
+static uint64_t shaper_debt_ends(const struct qhca_shaper *s)
+{
+    return s->since + ((uint64_t)-s->tokens + s->rate - 1) / s->rate;
+}
+
+uint64_t qhca_shaper_opens(const struct qhca_shaper *s, uint64_t now)
+{
+    struct qhca_shaper at = *s;
+
+    qhca_shaper_fill(&at, now);
+    return at.tokens < 0 ? shaper_debt_ends(&at) : now;
+}
+
 /* May a frame of @s leave?  If not, sets s->until. */
 static bool shaper_open(struct qhca *e, struct qhca_shaper *s)
 {
@@ -185,7 +199,7 @@ static bool shaper_open(struct qhca *e, struct qhca_shaper *s)
     if (s->tokens >= 0) {
         return true;
     }
-    s->until = s->since + ((uint64_t)-s->tokens + s->rate - 1) / s->rate;
+    s->until = shaper_debt_ends(s);
     return false;
 }
 
