@@ -14,6 +14,9 @@
 #define ERQ_SHIFT 4
 #define ERQ_DEPTH (1u << ERQ_SHIFT)
 #define ERQ_MEM 131072          /* bytes of buffers per ring */
+#ifndef ERQ_CQ_SHIFT
+#define ERQ_CQ_SHIFT 6
+#endif
 
 /* A ring of receive WQEs; buffers are taken from its memory in order. */
 struct erq_ring {
@@ -52,7 +55,7 @@ static inline void erq_prepare(struct unit *u, struct erq *q)
 {
     memset(q, 0, sizeof(*q));
     q->u = u;
-    gcq_create(&q->cq, &u->g, 6, NULL, 1);
+    gcq_create(&q->cq, &u->g, ERQ_CQ_SHIFT, NULL, 1);
     erq_ring_make(u, &q->ring);
     erq_ring_make(u, &q->data);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The maximum work of one call of the engine.  QEMU's big lock is held
- * meanwhile, so whatever a guest or a peer requests, there is a limit: on DMA
- * accesses, on their bytes and on frames.  Each scene asks for as much as its
- * kind of work allows; what is left must be done by later calls.
+ * meanwhile, so whatever a guest or a peer requests, there is a limit: on
+ * accesses to memory, on their bytes and on frames.  Each scene asks for as
+ * much as its kind of work allows; what is left must be done by later calls.
  *
  * The test does its own counting, in the adapter's table of operations; it does
  * not use the engine's accounts.
@@ -13,10 +13,11 @@
 #include "bigpkt.h"
 #include "unit.h"
 
-/* The budget of one call. */
+/* The budget of one call.  Copies: of frames, for raw packet QPs. */
 #define CALLS_MAX   14000u
 #define BYTES_MAX   (4u << 20)
 #define FRAMES_MAX  512u
+#define COPIES_MAX  16384u
 
 #define IOVA        0x500000000000ull
 #define PAGE        4096u
@@ -27,12 +28,13 @@
 static const struct gbuf_shape tree = { QHCA_BUF_TREE, 3, 12, 12 };
 
 struct cost {
-    uint64_t calls, bytes, frames;
+    uint64_t calls, bytes, frames, copies;
 };
 
 static struct {
     struct qhca_ops ops;        /* counted calls are passed on to these */
     struct cost now, most;
+    uint64_t copies[WORLD_NODES];       /* before this call */
     unsigned engine_calls;
 } t;
 
@@ -68,6 +70,26 @@ static bool count_cas64(void *opaque, uint64_t addr, uint64_t cmp,
     return t.ops.dma_cas64(opaque, addr, cmp, swap, old);
 }
 
+static bool count_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
+{
+    count(len);
+    return t.ops.dm_read(opaque, off, buf, len);
+}
+
+static bool count_dm_write(void *opaque, uint64_t off, const void *buf,
+                           size_t len)
+{
+    count(len);
+    return t.ops.dm_write(opaque, off, buf, len);
+}
+
+static bool count_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
+                           uint64_t swap, uint64_t *old)
+{
+    count(8);
+    return t.ops.dm_cas64(opaque, off, cmp, swap, old);
+}
+
 static enum qhca_wire count_send(void *opaque, const void *frame, size_t len)
 {
     t.now.frames++;
@@ -79,13 +101,24 @@ static void most(uint64_t *most, uint64_t now)
     *most = now > *most ? now : *most;
 }
 
+/* Copies of frames for raw packet QPs of @n so far, received or not. */
+static uint64_t copies(const struct node *n)
+{
+    return qhca_stat(n->e, QHCA_STAT_RAW_RX_PACKETS) +
+           qhca_stat(n->e, QHCA_STAT_RAW_RX_DROPPED);
+}
+
 static void called(struct node *n)
 {
-    (void)n;
+    uint64_t *before = &t.copies[n->id];
+
+    t.now.copies = copies(n) - *before;
+    *before += t.now.copies;
     t.engine_calls++;
     most(&t.most.calls, t.now.calls);
     most(&t.most.bytes, t.now.bytes);
     most(&t.most.frames, t.now.frames);
+    most(&t.most.copies, t.now.copies);
     t.now = (struct cost){ 0 };
 }
 
@@ -103,7 +136,11 @@ static void watch(struct world *w)
         ops->dma_write = count_write;
         ops->dma_store64 = count_store64;
         ops->dma_cas64 = count_cas64;
+        ops->dm_read = count_dm_read;
+        ops->dm_write = count_dm_write;
+        ops->dm_cas64 = count_dm_cas64;
         ops->send = count_send;
+        t.copies[i] = copies(&w->node[i]);
         w->node[i].on_call = called;
     }
 }
@@ -111,11 +148,13 @@ static void watch(struct world *w)
 static void within_budget(const char *scene)
 {
     printf("%s: %u calls of the engine, at most %u accesses, %u bytes, "
-           "%u frames\n", scene, t.engine_calls, (unsigned)t.most.calls, (unsigned)t.most.bytes,
-           (unsigned)t.most.frames);
+           "%u frames, %u copies\n", scene, t.engine_calls,
+           (unsigned)t.most.calls, (unsigned)t.most.bytes,
+           (unsigned)t.most.frames, (unsigned)t.most.copies);
     assert_in_range(t.most.calls, 0, CALLS_MAX);
     assert_in_range(t.most.bytes, 0, BYTES_MAX);
     assert_in_range(t.most.frames, 0, FRAMES_MAX);
+    assert_in_range(t.most.copies, 0, COPIES_MAX);
 }
 
 /* ---- common to the scenes ---- */
@@ -260,13 +299,12 @@ static void multicast(void **state)
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
 }
 
-/* Each frame that is sent goes to all sniffers. */
-static void sniffers(void **state)
+/* Each frame that is sent goes to all sniffers, whose buffers are in @mr. */
+static void sniff_all(struct unit *u, const char *scene, struct gmr *mr)
 {
     static struct gqp qp[COPIES], tx;
     static struct gcq cq[COPIES], tx_cq;
     static uint32_t flow[COPIES];
-    struct unit *u = *state;
     struct gqp_init in = {
         .type = QHCA_QPT_RAW, .sq_shift = 6, .sq_stride = 10, .sq = &tree,
         .scq = &tx_cq, .rcq = &tx_cq,
@@ -274,14 +312,12 @@ static void sniffers(void **state)
     struct gwr wr = { .opcode = QHCA_WQE_RAW_SEND, .num_sge = SGES };
     unsigned i, got = 0;
     uint8_t st;
-    struct gmr mr;
 
     large_mtu(u);
-    make_region(u, &mr);
     for (i = 0; i < COPIES; i++) {
         struct qhca_flow f = { .type = QHCA_FLOW_SNIFFER };
 
-        make_receiver(u, &qp[i], &cq[i], &mr, QHCA_QPT_RAW, MESSAGES, 9030);
+        make_receiver(u, &qp[i], &cq[i], mr, QHCA_QPT_RAW, MESSAGES, 9030);
         f.qpn = qp[i].qpn;
         flow[i] = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &f, sizeof(f));
     }
@@ -290,7 +326,7 @@ static void sniffers(void **state)
     for (st = QHCA_QPS_INIT; st <= QHCA_QPS_RTS; st++) {
         assert_int_equal(gqp_state(&tx, st), QHCA_ST_OK);
     }
-    scatter(wr.sge, mr.key, 9000);
+    scatter(wr.sge, mr->key, 9000);
     for (i = 0; i < MESSAGES; i++) {
         assert_true(gqp_post_send(&tx, &wr));
     }
@@ -301,14 +337,33 @@ static void sniffers(void **state)
         got += completions(&cq[i]);
     }
     assert_int_equal(got, COPIES * MESSAGES);
-    within_budget("sniffers");
+    within_budget(scene);
     for (i = 0; i < COPIES; i++) {
         assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, flow[i]),
                          QHCA_ST_OK);
         free_receiver(&qp[i], &cq[i]);
     }
     free_receiver(&tx, &tx_cq);
-    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    assert_int_equal(gmr_destroy(mr), QHCA_ST_OK);
+}
+
+static void sniffers(void **state)
+{
+    struct unit *u = *state;
+    struct gmr mr;
+
+    make_region(u, &mr);
+    sniff_all(u, "sniffers", &mr);
+}
+
+static void device_memory(void **state)
+{
+    struct unit *u = *state;
+    struct gmr mr;
+
+    gmr_create_dm(&mr, &u->g, REGION, IOVA, QHCA_ACCESS_MASK);
+    gbuf_allow(&mr.buf, 0, REGION, GMEM_RW);
+    sniff_all(u, "device memory", &mr);
 }
 
 /* All requests of a QP that ends are completed, of both queues. */
@@ -540,6 +595,7 @@ static void search(uint64_t seed, struct cost *worst)
     most(&worst->calls, t.most.calls);
     most(&worst->bytes, t.most.bytes);
     most(&worst->frames, t.most.frames);
+    most(&worst->copies, t.most.copies);
     for (i = 0; i < 2; i++) {
         while (gcq_poll(&end[i].cq, &c)) {
             assert_int_equal(c.status, QHCA_WC_SUCCESS);
@@ -670,6 +726,7 @@ static void merged_flows(void **state)
 
 /* ---- Ethernet send ---- */
 
+#define RULES       64u         /* copies of each frame */
 #define SQS         16u
 #define SEND_SHIFT  5           /* of each ring */
 #define SEND_STRIDE 9
@@ -752,11 +809,90 @@ static void large_sends(void **state)
     send_all(*state, "large sends", true);
 }
 
+/*
+ * One large send to the port itself, of as many frames as can be: as few
+ * super-frames as can be, which are cut for each of the sniffers.
+ */
+static void sniffed_large_send(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_qc c = { .shift = 0, .stride = SEND_STRIDE };
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 2,
+        .flags = QHCA_WQE_F_ETH_LSO, .hdr_len = 54, .mss = 1,
+    };
+    struct qhca_eth_seg seg[2] = { { .len = 54 }, { .len = 65536 } };
+    struct qhca_port port = { .loopback = 1 };
+    struct gqp_init in = {
+        .type = QHCA_QPT_RAW, .sq_shift = 2, .sq_stride = 8, .rq_shift = 2,
+        .rq_stride = 6,
+    };
+    struct qhca_flow flow = { .type = QHCA_FLOW_SNIFFER };
+    uint8_t head[54] = { 2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 7, 8, 0,
+                         0x45, [20] = 0x40, 0, 64, 6, [46] = 0x50, 0x10 };
+    uint64_t mem = gmem_alloc(u->m, 1 << 17, 12, 0);
+    uint32_t rule[RULES], sqn;
+    struct gbuf ring;
+    struct gcq cq;
+    struct gqp qp;
+    unsigned i;
+
+    memcpy(gmem_ptr(u->m, mem, sizeof(head)), head, sizeof(head));
+    gmem_allow(u->m, mem, 1 << 17, GMEM_R);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0,
+                              QHCA_PORT_M_LOOPBACK, &port, sizeof(port),
+                              NULL), QHCA_ST_OK);
+    gcq_create(&cq, &u->g, 2, NULL, u->g.eq[1].eqn);
+    in.scq = in.rcq = &cq;
+    gqp_create(&qp, &u->g, &in);
+    flow.qpn = qp.qpn;          /* it receives nothing, in RESET */
+    for (i = 0; i < RULES; i++) {
+        rule[i] = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &flow,
+                               sizeof(flow));
+    }
+    gbuf_make(&ring, u->m, 1 << SEND_STRIDE, &gbuf_direct, true, 0,
+              &u->g.rng);
+    gbuf_allow(&ring, 0, ring.len, GMEM_R);
+    seg[0].addr = mem;
+    seg[1].addr = mem + 64;
+    gbuf_write(&ring, 0, &h, sizeof(h));
+    gbuf_write(&ring, sizeof(h), seg, sizeof(seg));
+    c.buf = ring.d;
+    c.cqn = cq.cqn;
+    sqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
+    watch(&u->w);
+    guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ,
+                   sqn | UINT64_C(1) << QHCA_DB_INDEX_SHIFT);
+    assert_true(world_settle(&u->w, 1000000000));
+    /* none was lost on the way to a receiver */
+    assert_int_equal(unit_stat(u, QHCA_STAT_RAW_RX_DROPPED), 65536 * RULES);
+    within_budget("sniffed large send");
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_SQ, sqn),
+                     QHCA_ST_OK);
+    for (i = 0; i < RULES; i++) {
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, rule[i]),
+                         QHCA_ST_OK);
+    }
+    free_receiver(&qp, &cq);
+    gbuf_free(&ring);
+    gmem_release(u->m, mem, 1 << 17);
+}
+
+static int setup_super(void **state)
+{
+    struct qhca_config cfg = { 0 };
+
+    qhca_config_default(&cfg);
+    cfg.super_frames = true;
+    return unit_setup_as(state, &cfg);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(multicast),
         UNIT(sniffers),
+        UNIT(device_memory),
         UNIT(flushed_queues),
         cmocka_unit_test(sniffed_super_packets),
         cmocka_unit_test(connected_traffic),
@@ -764,6 +900,8 @@ int main(void)
                                         unit_teardown),
         UNIT(frames_of_pieces),
         UNIT(large_sends),
+        cmocka_unit_test_setup_teardown(sniffed_large_send, setup_super,
+                                        unit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

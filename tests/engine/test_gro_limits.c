@@ -4,6 +4,7 @@
  * is needed, more deliveries than one call may make, and headers that are not
  * merged.
  */
+#define ERQ_CQ_SHIFT 8
 #include "ethfix.h"
 #include "bigpkt.h"
 
@@ -122,9 +123,9 @@ static void fails_for_first(void **state)
     erq_free(&q);
 }
 
-#define MANY_SHIFT 12
+#define MANY_SHIFT 13
 #define TINY 4u                 /* bytes of each buffer */
-#define FLOWS 60u
+#define FLOWS 140u
 
 /*
  * A frame that nothing may overtake, and more buffers for what is held than

@@ -98,8 +98,8 @@ struct qhca {
 /* ---- budgets ---- */
 #define QHCA_COST_SHIFT     10  /* log2 of the bytes that cost one access */
 /*
- * Account for work that costs as much as @n memory accesses.  DMA is counted
- * automatically; only loops without DMA must call this.
+ * Account for work that costs as much as @n memory accesses.  DMA and access to
+ * device memory are counted automatically; only other loops must call this.
  */
 static inline void qhca_cost(struct qhca *e, uint32_t n)
 {

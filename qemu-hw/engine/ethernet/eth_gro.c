@@ -28,8 +28,10 @@ static void gro_deliver(struct qhca *e, struct qhca_gro_packet *p)
     struct qhca_eth_q *q = p->q;
 
     qhca_gro_gather(g, p, data);
+    qhca_cost_bytes(e, p->super.len);
     if (p->super.segs > 1) {
         qhca_large_finish(&p->super.l, data, &all);
+        qhca_cost_bytes(e, p->super.len);
         f.super = p->super;
         f.merged = true;
     }
@@ -128,15 +130,19 @@ static void gro_drop(struct qhca *e, struct qhca_gro_packet *p)
 }
 
 /*
- * Deliver all that is held; what exceeds the cost limit of this call is lost.
+ * Deliver all that is held, for a frame that cannot wait; what exceeds the cost
+ * limit of this call is lost.
  */
 static void gro_flush_now(struct qhca *e)
 {
     struct qhca_gro_packet *p;
 
-    qhca_gro_flush(e);
     while ((p = qhca_gro_oldest(&e->eth->gro))) {
-        gro_drop(e, p);
+        if (qhca_call_exhausted(e) || !qhca_active(e)) {
+            gro_drop(e, p);
+        } else {
+            gro_deliver(e, p);
+        }
     }
 }
 
@@ -151,6 +157,9 @@ bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
         return false;
     }
     qhca_gro_look(q, f, &x);
+    if (x.suits) {
+        qhca_cost_bytes(e, x.len);      /* its sum was checked */
+    }
     if (x.order == QHCA_GRO_ALL) {
         gro_flush_now(e);
     } else if (x.order == QHCA_GRO_FLOW) {

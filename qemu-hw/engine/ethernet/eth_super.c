@@ -13,6 +13,7 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
     };
     struct qhca_eth_frame piece;
 
+    qhca_cost_bytes(e, f->len);
     if (!qhca_large_sum_ok(&super->l, f->data, f->len)) {
         e->stats[QHCA_STAT_ETH_RX_ERRORS] += super->segs;
         return;
@@ -24,6 +25,7 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
         memcpy(frame + super->l.hdr_len,
                f->data + super->l.hdr_len + p.from, p.len);
         qhca_large_finish(&super->l, frame, &p);
+        qhca_cost_bytes(e, super->l.hdr_len + p.len);
         qhca_eth_frame_parse(e, &piece, frame, super->l.hdr_len + p.len);
         piece.came = f->came;
         deliver(e, to, &piece, s);

@@ -143,6 +143,7 @@ static void flow_give(struct qhca *e, struct rule *r,
         flow_drop(e, f);
         return;
     }
+    qhca_cost(e, 1);            /* also if the QP receives nothing */
     qhca_raw_rx(e, r->qp, f, r->tag);
 }
 

@@ -48,6 +48,7 @@ bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
 
 bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len)
 {
+    qhca_cost_bytes(e, len);
     if (off + len < off || off + len > e->cfg.dm_size ||
         !e->ops.dm_read(e->opaque, off, buf, len)) {
         return dma_read_failed(e);
@@ -57,6 +58,7 @@ bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len)
 
 bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf, size_t len)
 {
+    qhca_cost_bytes(e, len);
     if (off + len < off || off + len > e->cfg.dm_size ||
         !e->ops.dm_write(e->opaque, off, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);

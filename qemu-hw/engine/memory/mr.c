@@ -300,6 +300,7 @@ static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
     uint64_t expect, next, seen;
     unsigned i;
 
+    qhca_cost(e, 1);
     if (op->swap_op && op->mask == UINT64_MAX &&
         op->swap_mask == UINT64_MAX) {
         return cas(e->opaque, addr, op->cmp_add, op->swap, old);
@@ -314,6 +315,7 @@ static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
         if (!atomic_next(op, expect, &next)) {
             next = expect;
         }
+        qhca_cost(e, 1);
         if (!cas(e->opaque, addr, expect, next, &seen)) {
             return false;
         }
@@ -387,6 +389,7 @@ static bool dm_store64(struct qhca *e, uint64_t addr, uint64_t val)
     unsigned i;
 
     for (i = 0; i < ATOMIC_TRIES; i++) {
+        qhca_cost(e, 1);
         if (!e->ops.dm_cas64(e->opaque, addr, expect, val, &seen)) {
             break;
         }
