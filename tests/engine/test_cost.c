@@ -628,9 +628,23 @@ static void connected_traffic(void **state)
 
 /* ---- Ethernet receive ---- */
 
+#define RX_SHIFT 15             /* of each ring and of the CQ */
 #define FLOWS 1000u
 #define PIECE 68u               /* 30 of them hold a frame */
 #define TCP_FRAME 2040u
+#define TCP_HDR 54u
+#define SEGS QHCA_ETH_SUPER_SEGS_MAX
+
+static struct big big;
+static uint8_t frame[WORLD_SUPER_MAX];
+
+/* A receive queue with many buffers, all of them the same memory. */
+struct rxq {
+    struct gcq cq;
+    struct gbuf ring[2];        /* the second: of data */
+    uint64_t mem, dbrec[2];
+    uint32_t num;
+};
 
 static int setup_merging(void **state)
 {
@@ -641,87 +655,200 @@ static int setup_merging(void **state)
     return unit_setup_as(state, &cfg);
 }
 
-/* A TCP segment of flow @id, the first of many. */
-static void tcp_frame(struct unit *u, uint8_t *f, unsigned id)
+static int setup_super(void **state)
 {
-    uint8_t *ip = f + 14, *tcp = ip + 20;
-    uint32_t l4 = TCP_FRAME - 34;
+    struct qhca_config cfg = { 0 };
 
-    memset(f, 0, TCP_FRAME);
-    memcpy(f, u->n->mac, 6);
-    memcpy(f + 6, "\x02\0\0\0\0\7", 6);
-    big_put16(f + 12, 0x0800);
-    ip[0] = 0x45;
-    big_put16(ip + 2, TCP_FRAME - 14);
-    big_put16(ip + 6, 0x4000);
-    ip[8] = 64;
-    ip[9] = 6;
-    big_put32(ip + 12, 0x0a000000 + id);
-    big_put32(ip + 16, 0x0a630001);
-    big_put16(ip + 10, ~big_sum(ip, 20, 0));
-    big_put16(tcp, 1000 + id);
-    big_put16(tcp + 2, 80);
-    tcp[12] = 0x50;
-    tcp[13] = 0x10;
-    big_put16(tcp + 14, 1000);
-    big_put16(tcp + 16, ~big_sum(tcp, l4, big_sum(ip + 12, 8, 6 + l4)));
+    qhca_config_default(&cfg);
+    cfg.super_frames = true;
+    return unit_setup_as(state, &cfg);
+}
+
+static void set_rqn(struct unit *u, uint32_t num)
+{
+    struct qhca_port port = { .eth_rqn = num };
+
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_RQN,
+                              &port, sizeof(port), NULL), QHCA_ST_OK);
+}
+
+/* The port's queue, with buffers of @piece bytes. */
+static void make_rxq(struct unit *u, struct rxq *q, uint8_t flags,
+                     uint32_t piece)
+{
+    struct qhca_eth_qc c = {
+        .shift = RX_SHIFT, .stride = 4, .flags = flags,
+    };
+    struct qhca_eth_seg seg = { .len = piece };
+    unsigned i, k;
+
+    large_mtu(u);
+    q->mem = seg.addr = gmem_alloc(u->m, PAGE, 12, 0);
+    gmem_allow(u->m, q->mem, PAGE, GMEM_W);
+    gcq_create(&q->cq, &u->g, RX_SHIFT, &tree, u->g.eq[1].eqn);
+    for (k = 0; k < 2; k++) {
+        struct gbuf *ring = &q->ring[k];
+
+        gbuf_make(ring, u->m, sizeof(seg) << RX_SHIFT, &tree, true, 0,
+                  &u->g.rng);
+        gbuf_allow(ring, 0, ring->len, GMEM_R);
+        q->dbrec[k] = guest_dbrec(&u->g, false);
+        for (i = 0; i < 1u << RX_SHIFT; i++) {
+            gbuf_write(ring, i * sizeof(seg), &seg, sizeof(seg));
+        }
+        guest_dbrec_set(&u->g, q->dbrec[k], 1u << RX_SHIFT);
+    }
+    c.buf = q->ring[0].d;
+    c.dbrec = q->dbrec[0];
+    c.cqn = q->cq.cqn;
+    if (flags & QHCA_ETH_Q_F_HDS) {
+        c.data_buf = q->ring[1].d;
+        c.data_dbrec = q->dbrec[1];
+        c.data_shift = RX_SHIFT;
+    }
+    q->num = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    set_rqn(u, q->num);
+}
+
+static void free_rxq(struct unit *u, struct rxq *q)
+{
+    unsigned k;
+
+    set_rqn(u, QHCA_ETH_RQ_NONE);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_RQ, q->num),
+                     QHCA_ST_OK);
+    for (k = 0; k < 2; k++) {
+        gbuf_free(&q->ring[k]);
+        guest_dbrec_free(&u->g, q->dbrec[k]);
+    }
+    gmem_release(u->m, q->mem, PAGE);
+    assert_int_equal(gcq_destroy(&q->cq), QHCA_ST_OK);
+}
+
+/* A flow of plain TCP to the port, with @len bytes in all. */
+static void make_flow(struct unit *u, unsigned id, uint32_t len)
+{
+    big_random(&big, &u->g.rng, len);
+    memcpy(big.dmac, u->n->mac, 6);
+    big.tcp = true;
+    big.tagged = big.v6 = false;
+    big.opts = big.tcp_opts = 0;
+    big.ports[0] = (uint16_t)id;
+    big.flags = 0x10;           /* ACK */
+    assert_int_equal(big_hdr_len(&big), TCP_HDR);
 }
 
 /* Packets of many flows are held, and a command wants all of them delivered. */
 static void merged_flows(void **state)
 {
-    enum { SHIFT = 15 };
     struct unit *u = *state;
-    struct qhca_eth_qc c = {
-        .shift = SHIFT, .stride = 4, .flags = QHCA_ETH_Q_F_GRO,
-    };
-    uint64_t mem = gmem_alloc(u->m, PAGE, 12, 0), dbrec;
-    struct qhca_eth_seg seg = { .addr = mem, .len = PIECE };
-    struct qhca_port port = { 0 };
-    uint8_t frame[TCP_FRAME];
-    uint32_t rqn;
-    struct gbuf ring;
-    struct gcq cq;
+    struct rxq q;
     unsigned i;
 
-    large_mtu(u);
-    gmem_allow(u->m, mem, PAGE, GMEM_W);
-    gcq_create(&cq, &u->g, SHIFT, &tree, u->g.eq[1].eqn);
-    gbuf_make(&ring, u->m, sizeof(seg) << SHIFT, &tree, true, 0, &u->g.rng);
-    gbuf_allow(&ring, 0, ring.len, GMEM_R);
-    dbrec = guest_dbrec(&u->g, false);
-    for (i = 0; i < 1u << SHIFT; i++) {
-        gbuf_write(&ring, i * sizeof(seg), &seg, sizeof(seg));
-    }
-    guest_dbrec_set(&u->g, dbrec, 1u << SHIFT);
-    c.buf = ring.d;
-    c.dbrec = dbrec;
-    c.cqn = cq.cqn;
-    rqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
-    port.eth_rqn = rqn;
-    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_RQN,
-                              &port, sizeof(port), NULL), QHCA_ST_OK);
+    make_rxq(u, &q, QHCA_ETH_Q_F_GRO, PIECE);
     watch(&u->w);
     for (i = 0; i < FLOWS; i++) {
-        tcp_frame(u, frame, i);
-        world_inject(&u->w, 0, frame, TCP_FRAME);
+        make_flow(u, i, 2 * TCP_FRAME);
+        world_inject(&u->w, 0, frame, big_frame(&big, frame, 0, 0,
+                                                TCP_FRAME - TCP_HDR));
     }
     assert_true(u->e->eth->gro.held > FLOWS * 9 / 10);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_NOP, 0), QHCA_ST_OK);
     assert_int_equal(u->e->eth->gro.held, 0);
     /* frames that were not received were dropped, and counted */
-    assert_int_equal(completions(&cq) +
+    assert_int_equal(completions(&q.cq) +
                      unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), FLOWS);
     within_budget("merged flows");
-    port.eth_rqn = QHCA_ETH_RQ_NONE;
-    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_RQN,
-                              &port, sizeof(port), NULL), QHCA_ST_OK);
-    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_RQ, rqn),
-                     QHCA_ST_OK);
-    gbuf_free(&ring);
-    guest_dbrec_free(&u->g, dbrec);
-    gmem_release(u->m, mem, PAGE);
-    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+    free_rxq(u, &q);
+}
+
+/*
+ * A super-frame is cut for a queue in whose buffers each byte takes one, and
+ * each of the frames takes nearly as many buffers as it may.
+ */
+static void cut_for_bytes(void **state)
+{
+    enum { SIZE = 64 };
+    struct unit *u = *state;
+    struct rxq q;
+    unsigned got;
+    size_t n;
+
+    make_rxq(u, &q, QHCA_ETH_Q_F_HDS, 1);
+    make_flow(u, 1, SEGS * SIZE);
+    n = big_frame(&big, frame, 0, 0, SEGS * SIZE);
+    memcpy(frame + n, "QSFG", 4);
+    big_put16(frame + n + 4, SIZE);
+    big_put16(frame + n + 6, SEGS);
+    watch(&u->w);
+    world_inject(&u->w, 0, frame, n + 8);
+    got = completions(&q.cq);
+    assert_in_range(got, 1, SEGS - 1);
+    assert_int_equal(got + unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), SEGS);
+    within_budget("a super-frame for bytes");
+    free_rxq(u, &q);
+}
+
+/*
+ * A long segment, the first of its flow or (@next) the second, needs the memory
+ * of several packets.  The oldest are many frames, for a queue like that above:
+ * one of them is more than a call may deliver.
+ */
+static void place_for_long(struct unit *u, const char *scene, bool next)
+{
+    enum { SIZE = 15, COUNT = SEGS - 1, LONG = 9000, PACKETS = 6 };
+    static struct big flow;
+    struct qhca_gro *g = &u->e->eth->gro;
+    unsigned i, k, got;
+    struct qhca_cqe c;
+    struct rxq q;
+
+    make_rxq(u, &q, QHCA_ETH_Q_F_GRO | QHCA_ETH_Q_F_HDS, 1);
+    for (i = 0; i < PACKETS; i++) {
+        make_flow(u, i, SEGS * SIZE);
+        for (k = 0; k < COUNT; k++) {
+            world_inject(&u->w, 0, frame,
+                         big_frame(&big, frame, k, k * SIZE, SIZE));
+        }
+        assert_int_equal(g->held, i + 1);
+    }
+    make_flow(u, i++, 3 * LONG);
+    flow = big;
+    if (next) {
+        world_inject(&u->w, 0, frame, big_frame(&flow, frame, 0, 0, LONG));
+    }
+    for (; g->pieces_left; i++) {
+        make_flow(u, i, 2 * TCP_FRAME);
+        world_inject(&u->w, 0, frame, big_frame(&big, frame, 0, 0, TCP_FRAME -
+                                                TCP_HDR));
+    }
+    k = g->held;
+    assert_false(gcq_poll(&q.cq, &c));
+    watch(&u->w);
+    world_inject(&u->w, 0, frame, big_frame(&flow, frame, next, next * LONG,
+                                            LONG));
+    within_budget(scene);
+    /*
+     * One packet is gone, and a long segment, the first that there is, does not
+     * wait for its flow; the queue cannot take it.
+     */
+    assert_int_equal(g->held, k - 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 1);
+    for (got = 0; gcq_poll(&q.cq, &c); got += c.status == QHCA_WC_SUCCESS) {
+    }
+    assert_in_range(got, 1, COUNT - 1);
+    assert_int_equal(got + unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), COUNT);
+    free_rxq(u, &q);
+}
+
+static void place_for_first(void **state)
+{
+    place_for_long(*state, "a place for a first segment", false);
+}
+
+static void place_for_next(void **state)
+{
+    place_for_long(*state, "a place for a next segment", true);
 }
 
 /* ---- Ethernet send ---- */
@@ -878,15 +1005,6 @@ static void sniffed_large_send(void **state)
     gmem_release(u->m, mem, 1 << 17);
 }
 
-static int setup_super(void **state)
-{
-    struct qhca_config cfg = { 0 };
-
-    qhca_config_default(&cfg);
-    cfg.super_frames = true;
-    return unit_setup_as(state, &cfg);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -897,6 +1015,12 @@ int main(void)
         cmocka_unit_test(sniffed_super_packets),
         cmocka_unit_test(connected_traffic),
         cmocka_unit_test_setup_teardown(merged_flows, setup_merging,
+                                        unit_teardown),
+        cmocka_unit_test_setup_teardown(cut_for_bytes, setup_super,
+                                        unit_teardown),
+        cmocka_unit_test_setup_teardown(place_for_first, setup_merging,
+                                        unit_teardown),
+        cmocka_unit_test_setup_teardown(place_for_next, setup_merging,
                                         unit_teardown),
         UNIT(frames_of_pieces),
         UNIT(large_sends),

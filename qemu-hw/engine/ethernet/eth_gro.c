@@ -59,7 +59,8 @@ static void gro_add(struct qhca *e, struct qhca_gro_packet *p,
 }
 
 /*
- * Make room for @len more bytes of @p.  False: @p itself had to be delivered.
+ * Make room for @len more bytes of @p.  False: @p itself had to be delivered,
+ * as the oldest or, at the cost limit of this call, instead of others.
  */
 static bool gro_make_room(struct qhca *e, struct qhca_gro_packet *p,
                           uint32_t len)
@@ -68,14 +69,15 @@ static bool gro_make_room(struct qhca *e, struct qhca_gro_packet *p,
 
     /* a queue that stops drops its packets */
     while (p->q && !qhca_gro_room(g, p, len)) {
-        gro_deliver(e, qhca_gro_oldest(g));
+        gro_deliver(e, qhca_call_exhausted(e) ? p : qhca_gro_oldest(g));
     }
     return p->q;
 }
 
 /*
- * Hold @f as the first frame of a packet.  False: its queue has stopped, or
- * there is no memory.
+ * Hold @f as the first frame of a packet.  False: its queue has stopped, there
+ * is no memory, or its place is taken and the call has reached its cost limit.
+ * To deliver only @f costs the least then, and nothing is lost.
  */
 static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
                       const struct qhca_eth_frame *f,
@@ -92,6 +94,9 @@ static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
         }
         if (!p) {
             break;
+        }
+        if (qhca_call_exhausted(e)) {
+            return false;
         }
         gro_deliver(e, p);
     }
@@ -123,9 +128,7 @@ static bool eth_gro_same_steer(const struct qhca_steer *a,
 /* Packet @p is lost. */
 static void gro_drop(struct qhca *e, struct qhca_gro_packet *p)
 {
-    struct qhca_eth_frame f = { .super.segs = p->super.segs };
-
-    qhca_eth_rq_drop(e, p->q, &f);
+    qhca_eth_rq_drop(e, p->q, p->super.segs);
     qhca_gro_remove(&e->eth->gro, p);
 }
 

@@ -251,11 +251,10 @@ static void eth_rx_judge(const struct qhca_eth_frame *f, size_t len,
     cqe->flags = qhca_le16(flags);
 }
 
-void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q,
-                      const struct qhca_eth_frame *f)
+void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q, uint32_t frames)
 {
-    e->stats[QHCA_STAT_ETH_RX_DROPPED] += qhca_eth_frames(f);
-    q->dropped += qhca_eth_frames(f);
+    e->stats[QHCA_STAT_ETH_RX_DROPPED] += frames;
+    q->dropped += frames;
 }
 
 static void eth_rx_count(struct qhca *e, const struct qhca_eth_frame *f)
@@ -279,6 +278,14 @@ static void eth_rx_piece(struct qhca *e, void *to,
                          const struct qhca_steer *s)
 {
     qhca_eth_rq_put(e, to, f, s);
+}
+
+/* Deliver the frames of a super-frame one by one. */
+static void eth_rx_cut(struct qhca *e, struct qhca_eth_q *q,
+                       const struct qhca_eth_frame *f,
+                       const struct qhca_steer *s)
+{
+    qhca_eth_rq_drop(e, q, qhca_super_deliver(e, f, eth_rx_piece, q, s));
 }
 
 /* Find buffers for both parts.  If not RX_OK, *@why gets the syndrome. */
@@ -345,18 +352,18 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
     uint8_t why;
 
     if (q->state != QHCA_WQS_RDY) {
-        qhca_eth_rq_drop(e, q, f);
+        qhca_eth_rq_drop(e, q, qhca_eth_frames(f));
         return;
     }
     if (!eth_rx_whole(q, f)) {
-        qhca_super_deliver(e, f, eth_rx_piece, q, steer);
+        eth_rx_cut(e, q, f, steer);
         return;
     }
     eth_rx_plan(q, f, &s);
     r = eth_rx_find(e, q, &s, &why);
     if (f->merged && (r == RX_NO_BUFFER || r == RX_BAD_BUFFER)) {
         /* nothing is consumed yet: deliver as many of its frames as fit */
-        qhca_super_deliver(e, f, eth_rx_piece, q, steer);
+        eth_rx_cut(e, q, f, steer);
         return;
     }
     switch (r) {
@@ -364,7 +371,7 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
         eth_rx_deliver(e, q, f, &s, &cqe);
         break;
     case RX_NO_BUFFER:
-        qhca_eth_rq_drop(e, q, f);
+        qhca_eth_rq_drop(e, q, qhca_eth_frames(f));
         break;
     case RX_BAD_BUFFER:
         cqe.eth.status = QHCA_WC_LOC_LEN_ERR;

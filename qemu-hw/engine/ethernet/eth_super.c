@@ -2,9 +2,9 @@
 /* Cutting super-frames for receivers that do not accept them. */
 #include "ethernet/flow.h"
 
-void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
-                        qhca_eth_deliver *deliver, void *to,
-                        const struct qhca_steer *s)
+uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
+                            qhca_eth_deliver *deliver, void *to,
+                            const struct qhca_steer *s)
 {
     const struct qhca_super *super = &f->super;
     uint8_t *frame = e->eth->cut;
@@ -16,9 +16,10 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
     qhca_cost_bytes(e, f->len);
     if (!qhca_large_sum_ok(&super->l, f->data, f->len)) {
         e->stats[QHCA_STAT_ETH_RX_ERRORS] += super->segs;
-        return;
+        return 0;
     }
-    for (; p.from < p.total; p.from += p.len, p.number++) {
+    for (; p.from < p.total && !qhca_call_exhausted(e);
+         p.from += p.len, p.number++) {
         p.len = p.total - p.from < super->size ? p.total - p.from :
                                                  super->size;
         memcpy(frame, f->data, super->l.hdr_len);
@@ -30,4 +31,5 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
         piece.came = f->came;
         deliver(e, to, &piece, s);
     }
+    return super->segs - p.number;
 }

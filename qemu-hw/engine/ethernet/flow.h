@@ -90,9 +90,8 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
                      const struct qhca_eth_frame *f,
                      const struct qhca_steer *s);
 
-/** Count @f as dropped by @q. */
-void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q,
-                      const struct qhca_eth_frame *f);
+/** Count @frames as dropped by @q. */
+void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q, uint32_t frames);
 
 /* ---- gro_frame.c ---- */
 /* The held frames that a frame must not overtake. */
@@ -142,10 +141,11 @@ typedef void qhca_eth_deliver(struct qhca *e, void *to,
 /**
  * Cut the super-frame @f, and @deliver each frame to @to.  Delivers none, and
  * counts errors, if its checksum is wrong: those of its frames would be right.
+ * Returns how many are lost, as the call has reached its cost limit.
  */
-void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
-                        qhca_eth_deliver *deliver, void *to,
-                        const struct qhca_steer *s);
+uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
+                            qhca_eth_deliver *deliver, void *to,
+                            const struct qhca_steer *s);
 
 /* ---- wq.c ---- */
 /** Deliver a frame to the WQ @to. */

@@ -232,7 +232,8 @@ static void raw_deliver(struct qhca *e, qhca_eth_deliver *deliver, void *to,
                         const struct qhca_steer *s)
 {
     if (f->super.segs) {
-        qhca_super_deliver(e, f, deliver, to, s);
+        e->stats[QHCA_STAT_RAW_RX_DROPPED] +=
+            qhca_super_deliver(e, f, deliver, to, s);
     } else {
         deliver(e, to, f, s);
     }

@@ -1528,7 +1528,7 @@ struct qhca_flow {
 /* indices into the array that QUERY_STATS returns; all count from the last reset */
 #define QHCA_STAT_ETH_RX_PACKETS	0
 #define QHCA_STAT_ETH_RX_BYTES		1
-#define QHCA_STAT_ETH_RX_DROPPED	2	/* no buffer */
+#define QHCA_STAT_ETH_RX_DROPPED	2	/* no buffer, no queue, too many at one time */
 #define QHCA_STAT_ETH_RX_FILTERED	3	/* not for this port's addresses */
 #define QHCA_STAT_ETH_RX_ERRORS		4	/* too long, too short */
 #define QHCA_STAT_ETH_TX_PACKETS	5
