@@ -54,6 +54,9 @@ static void rx_frame(struct qhca *e, const void *frame, size_t len,
 {
     if (e->sniff) {
         e->sniff(e, frame, len);
+        if (!qhca_active(e)) {
+            return;
+        }
     }
     if (qhca_roce_rx(e, frame, len, &f->h)) {
         return;

@@ -351,6 +351,9 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
     struct split s;
     uint8_t why;
 
+    if (!qhca_active(e)) {
+        return;                 /* since another frame or copy */
+    }
     if (q->state != QHCA_WQS_RDY) {
         qhca_eth_rq_drop(e, q, qhca_eth_frames(f));
         return;

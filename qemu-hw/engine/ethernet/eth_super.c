@@ -18,7 +18,7 @@ uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
         e->stats[QHCA_STAT_ETH_RX_ERRORS] += super->segs;
         return 0;
     }
-    for (; p.from < p.total && !qhca_call_exhausted(e);
+    for (; p.from < p.total && !qhca_call_exhausted(e) && qhca_active(e);
          p.from += p.len, p.number++) {
         p.len = p.total - p.from < super->size ? p.total - p.from :
                                                  super->size;

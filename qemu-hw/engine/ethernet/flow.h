@@ -141,7 +141,8 @@ typedef void qhca_eth_deliver(struct qhca *e, void *to,
 /**
  * Cut the super-frame @f, and @deliver each frame to @to.  Delivers none, and
  * counts errors, if its checksum is wrong: those of its frames would be right.
- * Returns how many are lost, as the call has reached its cost limit.
+ * Returns how many are lost, as the call has reached its cost limit or the
+ * adapter is fatal.
  */
 uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
                             qhca_eth_deliver *deliver, void *to,

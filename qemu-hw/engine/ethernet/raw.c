@@ -246,6 +246,9 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
     struct qhca_eth_q *rq;
     struct qhca_wq *wq;
 
+    if (!qhca_active(e)) {
+        return;                 /* since another copy */
+    }
     if (qp->type != QHCA_QPT_RSS) {
         raw_deliver(e, raw_receive, qp, f, &s);
         return;

@@ -180,7 +180,8 @@ unsigned qhca_wqs_flush(struct qhca *e, unsigned budget)
     struct qhca_wq *wq;
     unsigned used;
 
-    for (used = 0; used < budget && qhca_wqs_pending(e); used++) {
+    for (used = 0; used < budget && qhca_wqs_pending(e) && qhca_active(e);
+         used++) {
         wq = qhca_container(e->eth->wq_flush.next, struct qhca_wq, flush);
         qhca_list_del(&wq->flush);
         if (wq_flush_one(e, wq)) {

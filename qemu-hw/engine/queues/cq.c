@@ -161,7 +161,8 @@ void qhca_cq_timer(struct qhca *e, uint64_t now)
 {
     unsigned n;
 
-    for (n = 0; n < CQ_TIMER_BATCH && qhca_cq_deadline(e) <= now; n++) {
+    for (n = 0; n < CQ_TIMER_BATCH && qhca_cq_deadline(e) <= now &&
+         qhca_active(e); n++) {
         cq_fire(e, e->q->mod_heap[0]);
     }
 }

@@ -162,12 +162,14 @@ unsigned qhca_tm_run(struct qhca *e, unsigned budget)
 {
     unsigned used = 0;
 
-    while (used < budget && !qhca_list_empty(&e->q->tm_work)) {
+    while (used < budget && !qhca_list_empty(&e->q->tm_work) &&
+           qhca_active(e)) {
         struct qhca_tm *tm = qhca_container(e->q->tm_work.next, struct qhca_tm,
                                             work);
         uint8_t syn = QHCA_SYN_NONE;
 
-        while (used < budget && !syn && tm->ops_tail != tm->ops_head) {
+        while (used < budget && !syn && tm->ops_tail != tm->ops_head &&
+               qhca_active(e)) {
             used++;
             syn = tag_op_step(e, tm);
         }

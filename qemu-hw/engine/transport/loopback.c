@@ -50,6 +50,9 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
         /* Multicast was captured when it was sent on the wire. */
         if (e->sniff && !(f->data[0] & 1)) {
             e->sniff(e, f->data, f->len);
+            if (!qhca_active(e)) {
+                break;
+            }
         }
         xd->looping = true;
         qhca_headers_parse(f->data, f->len, &h);

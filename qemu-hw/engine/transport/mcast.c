@@ -81,7 +81,7 @@ void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx)
     }
     qhca_count(e, QHCA_STAT_ROCE_RX_MULTICAST);
     src = qhca_get_be32(rx->ext + 4) & QHCA_PSN_MASK;
-    for (i = 0; i < g->members; i++) {
+    for (i = 0; i < g->members && qhca_active(e); i++) {
         struct qhca_qp *qp = g->qp[i];
 
         if (!qhca_state_receives(qp, rx) ||

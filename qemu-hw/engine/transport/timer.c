@@ -126,7 +126,7 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
             } else {
                 qhca_ack_rnr_over(e, qp);
             }
-            left = qhca_call_spent(e) ? 0 : left - 1;
+            left = qhca_call_spent(e) || !qhca_active(e) ? 0 : left - 1;
         }
         mask &= mask - 1;
     }

@@ -258,6 +258,9 @@ bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget,
 {
     bool more;
 
+    if (!qhca_active(e)) {
+        return true;            /* since others have had their turn */
+    }
     e->xd->loop_full = false;
     more = xport_run(e, qp, budget, send);
     if (more && e->xd->loop_full && *budget) {
