@@ -248,6 +248,7 @@ static void send_gather(void **state)
         gmem_deny(u->m, t.mem, len, GMEM_R);
     }
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 200);
+    assert_int_equal(unit_stat(u, QHCA_STAT_WQES), 200);
     unmake(u, &t);
 }
 

@@ -426,7 +426,7 @@ static void receives(struct unit *u, uint8_t flags)
             }
         }
         frames += n;
-        bytes += all + (uint64_t)n * (big_hdr_len(&b) - (b.tagged ? 4 : 0));
+        bytes += all + (uint64_t)n * big_hdr_len(&b);
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_PACKETS), frames);
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_BYTES), bytes);
         port_add(&port, &b, all, mss);
@@ -576,6 +576,57 @@ static void damaged(void **state)
     world_inject(&u->w, 0, f, len);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 20);
     assert_false(gcq_poll(&t.rcq, &cqe));
+    unmake(&t);
+}
+
+/* Each receiver that gets none of the frames counts them in its own way. */
+static void damaged_copies(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_flow flow = { .type = QHCA_FLOW_SNIFFER };
+    struct gqp_init in = {
+        .type = QHCA_QPT_RAW, .sq_shift = 2, .sq_stride = 8, .rq_shift = 4,
+        .rq_stride = 6,
+    };
+    static uint8_t f[FRAME_MAX], got[FRAME_MAX];
+    static struct big b;
+    struct qhca_eth_cqe c;
+    uint32_t rule[2];
+    struct gcq cq;
+    struct gqp qp;
+    struct eth t;
+    unsigned i;
+    size_t len;
+
+    make(&t, u, SUPER);
+    post_recv(&t, DEPTH);
+    gcq_create(&cq, &u->g, 6, NULL, 1);
+    in.scq = in.rcq = &cq;
+    gqp_create(&qp, &u->g, &in);
+    flow.qpn = qp.qpn;
+    for (i = 0; i < 2; i++) {
+        rule[i] = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &flow,
+                               sizeof(flow));
+    }
+    len = plain(u, &b, f);
+    f[5000] ^= 4;
+    /* the net device gets it, and two sniffers do not */
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(take(&t, &c, got), len - TRAILER);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 0);
+    assert_int_equal(unit_stat(u, QHCA_STAT_RAW_RX_DROPPED), 20);
+    unmake(&t);
+    make(&t, u, 0);
+    post_recv(&t, DEPTH);
+    world_inject(&u->w, 0, f, len);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 10);
+    assert_int_equal(unit_stat(u, QHCA_STAT_RAW_RX_DROPPED), 40);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, rule[i]),
+                         QHCA_ST_OK);
+    }
+    assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
     unmake(&t);
 }
 
@@ -949,6 +1000,7 @@ int main(void)
         SUPER_UNIT(none),
         SUPER_UNIT(padded),
         SUPER_UNIT(damaged),
+        SUPER_UNIT(damaged_copies),
         SUPER_UNIT(counted),
         SUPER_UNIT(errors_counted),
         SUPER_UNIT(raw_gets_frames),

@@ -41,11 +41,13 @@ static void rx_faulty(struct qhca *e, struct qhca_eth_frame *f)
 {
     static const struct qhca_steer nothing;
 
-    if (f->super.segs) {
+    if (!f->super.segs) {
+        e->hooks->frame_rx(e, f);
+    } else if (qhca_super_intact(e, f)) {
         e->stats[QHCA_STAT_ETH_RX_DROPPED] +=
             qhca_super_deliver(e, f, rx_piece, NULL, &nothing);
     } else {
-        e->hooks->frame_rx(e, f);
+        e->stats[QHCA_STAT_ETH_RX_ERRORS] += f->super.segs;
     }
 }
 

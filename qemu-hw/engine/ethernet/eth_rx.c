@@ -266,8 +266,8 @@ static void eth_rx_count(struct qhca *e, const struct qhca_eth_frame *f)
         e->stats[QHCA_STAT_ETH_RX_GRO_FRAMES] += n;
     }
     e->stats[QHCA_STAT_ETH_RX_PACKETS] += n;
-    e->stats[QHCA_STAT_ETH_RX_BYTES] += f->len - tag_len(f) +
-        (n - 1) * (size_t)(f->super.l.hdr_len - tag_len(f));
+    e->stats[QHCA_STAT_ETH_RX_BYTES] += f->len +
+        (n - 1) * (size_t)f->super.l.hdr_len;
     if (f->data[0] & 1) {
         e->stats[QHCA_STAT_ETH_RX_MULTICAST] += n;
     }
@@ -285,6 +285,10 @@ static void eth_rx_cut(struct qhca *e, struct qhca_eth_q *q,
                        const struct qhca_eth_frame *f,
                        const struct qhca_steer *s)
 {
+    if (!f->merged && !qhca_super_intact(e, f)) {
+        eth_rx_error(e, f);
+        return;
+    }
     qhca_eth_rq_drop(e, q, qhca_super_deliver(e, f, eth_rx_piece, q, s));
 }
 

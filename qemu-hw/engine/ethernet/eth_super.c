@@ -2,6 +2,12 @@
 /* Cutting super-frames for receivers that do not accept them. */
 #include "ethernet/flow.h"
 
+bool qhca_super_intact(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    qhca_cost_bytes(e, f->len);
+    return qhca_large_sum_ok(&f->super.l, f->data, f->len);
+}
+
 uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
                             qhca_eth_deliver *deliver, void *to,
                             const struct qhca_steer *s)
@@ -13,11 +19,6 @@ uint32_t qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
     };
     struct qhca_eth_frame piece;
 
-    qhca_cost_bytes(e, f->len);
-    if (!qhca_large_sum_ok(&super->l, f->data, f->len)) {
-        e->stats[QHCA_STAT_ETH_RX_ERRORS] += super->segs;
-        return 0;
-    }
     for (; p.from < p.total && !qhca_call_exhausted(e) && qhca_active(e);
          p.from += p.len, p.number++) {
         p.len = p.total - p.from < super->size ? p.total - p.from :

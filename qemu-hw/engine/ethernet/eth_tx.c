@@ -181,6 +181,7 @@ static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
     uint64_t off = q->ring.tail & ((1u << q->ring.shift) - 1), addr, run;
     uint8_t syn;
 
+    qhca_count(e, QHCA_STAT_WQES);
     syn = qhca_buf_table_walk(e, &q->ring.buf, off << q->ring.stride, q->num,
                               &addr, &run);
     if (!syn && !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, w,

@@ -139,8 +139,12 @@ typedef void qhca_eth_deliver(struct qhca *e, void *to,
                               const struct qhca_eth_frame *f,
                               const struct qhca_steer *s);
 /**
- * Cut the super-frame @f, and @deliver each frame to @to.  Delivers none, and
- * counts errors, if its checksum is wrong: those of its frames would be right.
+ * May the super-frame @f be cut?  Not if a checksum is wrong: those of its
+ * frames would be right.
+ */
+bool qhca_super_intact(struct qhca *e, const struct qhca_eth_frame *f);
+/**
+ * Cut the super-frame @f, which is intact, and @deliver each frame to @to.
  * Returns how many are lost, as the call has reached its cost limit or the
  * adapter is fatal.
  */

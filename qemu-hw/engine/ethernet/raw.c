@@ -231,12 +231,16 @@ static void raw_deliver(struct qhca *e, qhca_eth_deliver *deliver, void *to,
                         const struct qhca_eth_frame *f,
                         const struct qhca_steer *s)
 {
-    if (f->super.segs) {
-        e->stats[QHCA_STAT_RAW_RX_DROPPED] +=
-            qhca_super_deliver(e, f, deliver, to, s);
-    } else {
+    uint32_t lost = 0;
+
+    if (!f->super.segs) {
         deliver(e, to, f, s);
+    } else if (qhca_super_intact(e, f)) {
+        lost = qhca_super_deliver(e, f, deliver, to, s);
+    } else {
+        lost = f->super.segs;
     }
+    e->stats[QHCA_STAT_RAW_RX_DROPPED] += lost;
 }
 
 void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
