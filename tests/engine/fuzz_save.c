@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target: hostile saved states.  The state of an adapter with work in
- * progress is saved, corrupted, mostly field by field, and loaded into another
- * adapter.  That adapter either refuses it with a reason and is as after a
- * reset, or accepts it and must survive everything it is then told to do.
+ * progress is saved, corrupted, field by field or in its structure, and loaded
+ * into another adapter.  That adapter either refuses it with a reason and is as
+ * after a reset, or accepts it: then all references are right and counted, and
+ * it must survive everything it is told to do.
  */
 #include <stdlib.h>
 
@@ -11,10 +12,12 @@
 #include "fuzz_pair.h"
 #include "fuzz_save_qp.h"
 #include "fuzz_save_end.h"
-#include "ethernet/flow.h"
+#include "fuzz_save_edit.h"
+#include "refs.h"
 
 #define FIELDS_MAX 20000
 #define FRAMES 16
+#define EDITS 0xe0              /* from this value on: see corrupt() */
 
 /* ---- a state worth corrupting ---- */
 
@@ -381,11 +384,11 @@ static unsigned find_fields(const uint8_t *b, size_t len, struct field *f)
     return n;
 }
 
-static void spoil(struct fz *f, uint8_t *b, size_t len,
-                  const struct field *fields, unsigned n)
+/* Change @k fields. */
+static void spoil(struct fz *f, uint8_t *b, size_t len, unsigned k)
 {
-    uint8_t how = fz_u8(f);
-    unsigned k = how & 0xc0 ? 1 : 1 + (how & 3);    /* with more, few load */
+    static struct field fields[FIELDS_MAX];
+    unsigned n = find_fields(b, len, fields);
 
     while (k--) {
         uint32_t pick = fz_u32(f);
@@ -421,6 +424,25 @@ static void spoil(struct fz *f, uint8_t *b, size_t len,
             v = fz_u8(f);
         }
         memcpy(b + x->at, &v, x->size);
+    }
+}
+
+/* Fields are changed or, seldom, the structure is; then perhaps one field. */
+static void corrupt(struct fz *f, struct saved *s, uint32_t qpn)
+{
+    uint8_t how = fz_u8(f);
+    unsigned i;
+
+    if (how < EDITS) {
+        spoil(f, s->b, s->len, how & 0xc0 ? 1 : 1 + (how & 3));
+        return;                 /* with more, few load */
+    }
+    saved_find(s);
+    for (i = 0; i <= (how & 3); i++) {
+        edit(f, s, qpn);
+    }
+    if (how & 4) {
+        spoil(f, s->b, s->len, 1);
     }
 }
 
@@ -595,8 +617,8 @@ static struct fz longer(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct field fields[FIELDS_MAX];
     static struct arena a;
+    static struct saved s;
     struct fz f = longer(data, size);
     char why[160] = "";
     const char *err;
@@ -613,7 +635,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     eth_open(&q, &eth, &f);
     busy(&q, &f);
     CHECK(qhca_save(q.w.node[0].e, &state, &len), "no memory");
-    n = find_fields(state, len, fields);
     arena_open(&a, q.w.now);
     fz_bytes(&f, a.mem, 64);
     for (len2 = 64; len2 < MEM; len2++) {
@@ -633,14 +654,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     CHECK(qhca_load(e, state, len, why, sizeof(why)),
           "what was saved is not loaded: %s", why);
-    spoil(&f, state, len, fields, n);
+    s = (struct saved){ .e = q.w.node[0].e, .b = state, .len = len };
+    corrupt(&f, &s, eth.raw.qpn);
+    state = s.b;
+    len = s.len;
     if (fz_u8(&f) == 1) {
         len = len * fz_u8(&f) / 256;
     }
     if (qhca_load(e, state, len, why, sizeof(why))) {
+        refs_check(e);
         if (fz_u8(&f) & 1) {    /* else the QPs are still as loaded */
             drive(e, &a, &f);
             drive_eth(e, &a, &f);
+            refs_check(e);
             CHECK(qhca_save(e, &again, &len2), "no memory");
             CHECK(qhca_load(e, again, len2, why, sizeof(why)), "what was "
                   "loaded and used cannot be saved and loaded again: %s", why);
@@ -648,6 +674,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         live_all(e, &a, &f);
         drive_eth(e, &a, &f);
+        refs_check(e);
         end_all(e, &a);
         use(e, &a, &f);     /* it may end in the fatal state */
     } else {

@@ -127,10 +127,12 @@ static inline void saved_splice(struct saved *s, size_t at, size_t from,
     for (i = 0; i < s->recs; i++) {
         struct saved_rec *r = &s->rec[i];
 
-        r->len += r->at < at && at < r->at + r->len ? diff : 0;
-        r->at += r->at >= at ? diff : 0;
-        r->list += r->list >= at ? diff : 0;
-        r->numbers += r->numbers >= at ? diff : 0;
+        /* what is put between two records belongs to neither */
+        r->len += (r->at < at || (r->at == at && from)) &&
+                  at < r->at + r->len ? diff : 0;
+        r->at += r->at >= at + from ? diff : 0;
+        r->list += r->list >= at + from ? diff : 0;
+        r->numbers += r->numbers >= at + from ? diff : 0;
     }
 }
 
@@ -172,6 +174,20 @@ static inline struct saved_rec *saved_rec(struct saved *s, const char *section,
         }
     }
     die("section %s has no record %u", section, num);
+}
+
+/* Any record of section @section, for what its list has; there is one. */
+static inline struct saved_rec *saved_list(struct saved *s,
+                                           const char *section)
+{
+    unsigned i;
+
+    for (i = 0; i < s->recs; i++) {
+        if (!strcmp(s->rec[i].section, section)) {
+            return &s->rec[i];
+        }
+    }
+    die("section %s has no record", section);
 }
 
 /* Number @num of the table of @r is not in use any more. */
@@ -226,7 +242,6 @@ static inline void saved_more(struct saved *s, size_t list, int by)
 static inline void saved_drop(struct saved *s, struct saved_rec *r)
 {
     saved_splice(s, r->at, r->len, NULL, 0);
-    r->len = 0;
     saved_more(s, r->list, -1);
     if (r->idr) {
         saved_give_back(s, r, r->num);

@@ -700,7 +700,7 @@ static void timeout_changed_in_flight(void **state)
 {
     static const struct {
         uint8_t from, to;
-        unsigned fails;         /* after so many RTO; 0: never */
+        unsigned fails;         /* after this time, in RTO; 0: never */
     } each[] = { { 10, 0, 0 }, { 31, 10, 1 }, { 10, 12, 4 } };
     struct gqp_attr a;
     struct qhca_qpc c;
