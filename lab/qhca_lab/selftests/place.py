@@ -83,6 +83,7 @@ CONNECT = "ssh -f -N -o ControlMaster=yes 10.98.0.2 </dev/null >/dev/null 2>&1 &
 # yields to the test: rss_ctx.py allows ethtool 0.2 s while 16 streams are running.
 # toeplitz.py allows 4 s for ten frames, each from a program that it starts in the peer;
 # the library 20 s for bpftrace to start, which compiles its program with LLVM.
+# rss_ctx.py of 7.x deletes a rule twice, if a later one has replaced it as the test expects.
 # Tests that set the adapter down expect its IPv6 addresses to stay, as on the machines
 # of netdev's CI.
 UNPACK = f"""\
@@ -99,6 +100,7 @@ sysctl -qw net.core.optmem_max=1000000 net.core.rmem_max=4194304
 sysctl -qw net.ipv6.conf.all.keep_addr_on_down=1
 sed -i 's/"-T", "4000"/"-T", "20000"/' {TESTS}/drivers/net/hw/toeplitz.py || true
 sed -i 's/\\btimeout += 20$/timeout += 200/' {TESTS}/net/lib/py/utils.py
+sed -i 's/^ \\{{8\\}}defer(.*delete {{ntuple2}}.*/        if ntuple2 != ntuple: &/' {TESTS}/drivers/net/hw/rss_ctx.py
 printf '#!/bin/sh\\nexec nice -n 19 /usr/bin/iperf3 "$@"\\n' >/usr/local/bin/iperf3
 chmod 755 /usr/local/bin/iperf3
 modprobe -q pppoe || true

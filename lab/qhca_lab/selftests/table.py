@@ -40,7 +40,8 @@ which the lab requests (`KSFT_MACHINE_SLOW`). In the guests iperf3 has a low pri
 `csum.py` requests that for the 100 frames that it receives, which have a page each. IPv6 addresses stay when a link goes down (`keep_addr_on_down`), as on the machines of netdev's CI. For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
 CPU sends one every 0.1 ms, and `gro_hw.py` expects interleaved frames of 512 flows to be merged.
 Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with these exceptions. `csum.py` of 6.12 requires an
-attribute that its own `env.py` does not set; the lab adds it. `toeplitz.py` may take 20 seconds instead of four for ten packets: for each it starts a program in the other guest.
+attribute that its own `env.py` does not set; the lab adds it. `toeplitz.py` may take 20 seconds instead of four for ten packets: for each it starts a program in the other guest. bpftrace may take 200 seconds instead of 20 to start.
+`rss_ctx.py` of 7.3 replaces a filter, and then deletes both: the lab omits the second deletion if they have the same number.
 `msg_zerocopy` may wait a minute instead of half a second for its last notifications. In the guests `/bin/sh` is bash, as some scripts expect, and `sudo` runs the command.
 Tests of later kernels get a later ethtool, because they need its JSON output, and a later liburing. With 6.12, `ethtool_rmon.sh` does not find the histograms, which Debian 13's
 ethtool omits from JSON; with the later kernel it passes.
